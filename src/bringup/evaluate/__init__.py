@@ -1,0 +1,1 @@
+"""Facts to findings; pure: no I/O, no clock, no console."""
