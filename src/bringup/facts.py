@@ -66,7 +66,7 @@ class Driver(Struct, frozen=True):
 
 
 class DeviceCode(Struct, frozen=True, order=True):
-    """Entries of one kind in a binary. ``arch`` as in sm_120 → 120; ``suffix`` '', 'a' or 'f'; ``ptx_isa`` '' for SASS."""
+    """Entries of one kind in a binary. ``arch`` as in sm_120: 120; ``ptx_isa`` as in ``9.0``, '' for SASS."""
 
     kind: Literal["sass", "ptx"]
     arch: int
@@ -95,8 +95,8 @@ class DeviceFiles(Struct, frozen=True):
 class Library(Struct, frozen=True, eq=False):
     """The dynamic-linking facts and device code of one ELF shared object.
 
-    Symbol fields are newline-joined names in the notation of ``nm -D``: ``name`` where unversioned, ``name@VERSION`` for
-    a reference or a non-default definition, ``name@@VERSION`` for a default definition. One string a library, not
+    Symbol fields are newline-joined names in the notation of ``nm -D``: ``name`` where unversioned, ``name@VERSION``
+    for a reference or a non-default definition, ``name@@VERSION`` for a default definition. One string a library, not
     400,000 objects: reading a whole stack must cost no more than reading its headers. Use `names()` to split one.
 
     ``path`` is relative to ``root`` (a site-packages folder, or its stand-in where wheels are judged uninstalled);
@@ -120,7 +120,7 @@ class Library(Struct, frozen=True, eq=False):
     weak_imports: str = ""
     exports: str = ""
     flags: tuple[str, ...] = ()
-    """Of DT_FLAGS/DT_FLAGS_1 what matters here: ``nodelete``, ``global``, ``deepbind``, ``symbolic``, ``now``, ``pie``."""
+    """Of DT_FLAGS and DT_FLAGS_1 what matters: ``nodelete``, ``global``, ``deepbind``, ``symbolic``, ``now``, ``pie``."""
     device_code: tuple[DeviceCode, ...] = ()
     aliases: tuple[str, ...] = ()
     """Other full paths (symlinks) under which the same file is found."""
@@ -154,8 +154,8 @@ class UnreadableFile(Struct, frozen=True):
 class LoadSite(Struct, frozen=True):
     """A place in a package's Python code that opens a library, or imports it as an extension module.
 
-    ``opens`` is the library's path below its root. ``when``: ``import`` runs as soon as ``module`` is imported, ``call``
-    only inside of a function. ``guarded``: an except clause around it catches the failure. ``chain`` are the modules
+    ``opens`` is the library's path below its root. ``when``: ``import`` runs as soon as ``module`` is imported,
+    ``call`` only inside of a function. ``guarded``: an except clause around it catches the failure. ``chain`` are the modules
     through which importing the top-level package reaches it, outermost first; empty where it does not.
     """
 
@@ -248,7 +248,7 @@ class Goal(Struct, frozen=True):
 
 
 class Facts(Struct, frozen=True, eq=False, kw_only=True):
-    """Everything that the rules may read. Compared and hashed by identity, so that analyses can be remembered per value."""
+    """Everything that the rules may read. Compared and hashed by identity, so that analyses can be remembered."""
 
     schema: str = SCHEMA
     target: str
