@@ -1,0 +1,92 @@
+"""How a reference finds its definition: the matching of versioned and unversioned names, as glibc does it.
+
+Names are in the notation of `bringup.facts.Library`: ``name``, ``name@VERSION`` and ``name@@VERSION``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from bringup.facts import Library, names
+
+
+@dataclass(frozen=True, slots=True)
+class Exports:
+    """What one library offers. ``plain``: found by an unversioned reference; ``versioned``: ``name@VERSION``, all of them.
+
+    ``base``: definitions without a version, which satisfy a reference of any version; None where the library has no
+    version definitions at all, since then every definition does.
+    """
+
+    plain: frozenset[str]
+    versioned: frozenset[str]
+    base: frozenset[str] | None
+
+
+@lru_cache(maxsize=4096)
+def exports_of(library: Library) -> Exports:
+    """Index a library's exported symbols. Remembered by identity."""
+    if "@" not in library.exports:
+        plain = frozenset(names(library.exports))
+        return Exports(plain, frozenset(), plain if library.version_definitions else None)
+    base: set[str] = set()
+    default: set[str] = set()
+    versioned: set[str] = set()
+    for symbol in names(library.exports):
+        name, at, version = symbol.partition("@")
+        if not at:
+            base.add(name)
+        elif version.startswith("@"):
+            default.add(name)
+            versioned.add(f"{name}{version}")
+        else:
+            versioned.add(symbol)
+    return Exports(frozenset(base | default), frozenset(versioned), frozenset(base))
+
+
+def unresolved(wanted: frozenset[str], library: Library) -> frozenset[str]:
+    """What of ``wanted`` (references of one object) that library leaves open."""
+    if not library.exports:
+        return wanted
+    offered = exports_of(library)
+    left = wanted - offered.plain
+    if not any("@" in symbol for symbol in left):
+        return left
+    left -= offered.versioned
+    # A library without version definitions satisfies any version; one with them does so by its unversioned names only.
+    base = offered.plain if offered.base is None else offered.base
+    return frozenset(symbol for symbol in left if "@" not in symbol or symbol.partition("@")[0] not in base)
+
+
+@lru_cache(maxsize=4096)
+def imports_of(library: Library) -> frozenset[str]:
+    """The strong references of a library. Remembered by identity."""
+    return frozenset(names(library.imports))
+
+
+_MANGLED = re.compile(r"_Z(?:T[VISCTvhcW]|GV|GR|GT|L|St)*N?[rVKRO]*(\d+)")
+_C_PREFIX = re.compile(r"_*([a-z][a-z0-9]*)")
+
+
+def family(symbol: str) -> str:
+    """The namespace that a name belongs to: ``c10`` for ``_ZN3c10...``, ``nvrtc`` for ``nvrtcCompileProgram``.
+
+    A mangled name's first component, a C name's leading lower-case letters. '' where there is none. It serves to
+    attribute an unresolved name to the library that would have brought it, where that library is absent.
+    """
+    if symbol.startswith("_Z"):
+        found = _MANGLED.match(symbol)
+        if not found:
+            return "std" if symbol.startswith(("_ZNSt", "_ZNKSt", "_ZSt")) else ""
+        length = int(found.group(1)[:4])
+        return symbol[found.end() : found.end() + length]
+    found = _C_PREFIX.match(symbol)
+    return found.group(1) if found else ""
+
+
+@lru_cache(maxsize=1024)
+def families_of(library: Library) -> frozenset[str]:
+    """The namespaces in which a library defines anything. Remembered by identity."""
+    return frozenset(map(family, exports_of(library).plain))
