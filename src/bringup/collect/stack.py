@@ -1,0 +1,91 @@
+"""Facts of whole stacks, whatever form they come in: an environment, wheels, requirements."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from bringup.collect.dynamic_loader import read_host
+from bringup.collect.environment import read_roots
+from bringup.collect.interpreter import active_prefix, find_environment
+from bringup.collect.system import read_system_libraries
+from bringup.facts import Facts, Known, Unknown, Variable
+
+_VARIABLES = frozenset("CC CXX CUDACXX CPATH HOME LD_LIBRARY_PATH LD_PRELOAD LIBRARY_PATH PATH PYTHONPATH TMPDIR".split())
+_PREFIXES = (
+    "CONDA_", "CUDA", "CUDNN_", "DG_", "FLASHINFER_", "HF_", "NCCL_", "NVCC_", "NVIDIA_", "NVSHMEM_", "OMP_", "PYTORCH_",
+    "SGLANG_", "SGL_", "TILELANG_", "TORCH", "TRITON_", "TRANSFORMERS_", "VIRTUAL_ENV", "VLLM_", "XDG_CACHE_HOME",
+)  # fmt: skip
+_SECRET = ("TOKEN", "KEY", "SECRET", "PASSWORD")
+
+
+def environment_facts(path: Path | None) -> Facts:
+    """Facts of an installed environment, or site-packages folder, of this machine; None means the active one.
+
+    Raises UnreadableError where there is none.
+    """
+    environment = find_environment(path if path is not None else active_prefix())
+    found = read_roots(environment.roots)
+    host = read_host()
+    variables = read_variables(os.environ)
+    library_path = next((one.value for one in variables if one.name == "LD_LIBRARY_PATH"), "")
+    executable = environment.interpreter.executable if environment.interpreter is not None else ""
+    folders = [os.path.normpath(folder) for folder in library_path.split(":") if folder]
+    system = read_system_libraries(found.libraries, host, folders, executable)
+    source = environment.prefix
+    return Facts(
+        target=environment.prefix,
+        roots=environment.roots,
+        host=Known(host, "this machine"),
+        python=Known(environment.interpreter, environment.prefix)
+        if environment.interpreter is not None
+        else Unknown(f"{environment.prefix} is a bare folder of packages, with no interpreter"),
+        distributions=Known(found.distributions, source),
+        shared_paths=Known(found.shared_paths, source),
+        libraries=Known(found.libraries, source),
+        system_libraries=Known(system, "this machine"),
+        device_files=Known(found.device_files, source),
+        unreadable=Known(found.unreadable, source),
+        variables=Known(variables, "environment of this process"),
+    )
+
+
+def read_variables(environ: Mapping[str, str]) -> tuple[Variable, ...]:
+    """The variables that matter to a start, sorted by name. Those that hold secrets are left out."""
+    return tuple(
+        Variable(name, value)
+        for name, value in sorted(environ.items())
+        if (name in _VARIABLES or name.startswith(_PREFIXES)) and not any(word in name for word in _SECRET)
+    )
+
+
+def python_sources(facts: Facts, owner: str) -> dict[str, Callable[[], bytes]]:
+    """The Python files of one distribution of an installed environment: dotted module name to a reader of its text."""
+    found: dict[str, Callable[[], bytes]] = {}
+    for root in facts.roots:
+        for folder in _info_folders(root, owner):
+            try:
+                record = (Path(root) / folder / "RECORD").read_text(encoding="utf-8", errors="replace")
+            except OSError:
+                continue
+            for line in record.splitlines():
+                path = line.partition(",")[0]
+                if path.endswith(".py") and not path.startswith(("..", "/")):
+                    found[module_name(path)] = (Path(root) / path).read_bytes
+    return found
+
+
+def module_name(path: str) -> str:
+    """``pkg/sub/__init__.py`` as ``pkg.sub.__init__``: the suffix tells packages, whose relative imports differ."""
+    return path.removesuffix(".py").replace("/", ".")
+
+
+def _info_folders(root: str, owner: str) -> Sequence[str]:
+    from packaging.utils import canonicalize_name
+
+    return [
+        entry.name
+        for entry in os.scandir(root)
+        if entry.name.endswith(".dist-info") and canonicalize_name(entry.name.split("-", 1)[0]) == owner
+    ]

@@ -1,0 +1,100 @@
+"""Failures to open a library that matter, with how much: the common ground of the rules about linking."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from bringup.evaluate.loading import MissingSoname, MissingVersion, Opening, UndefinedSymbol
+from bringup.evaluate.openings import Judgement, judge_all, open_all
+from bringup.facts import Facts, Known, Library, distribution
+from bringup.findings import Premise, Severity
+
+_SEVERITY: dict[str, Severity] = {"fault": "error", "lazy": "warning", "guarded": "info", "unasked": "warning"}
+"""By role; roles that are not named here are no fault at all. A lazy one fails when it is first used, not at the start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One library whose opening fails where that matters. ``relevance``: the premises that say why it does."""
+
+    library: Library
+    opening: Opening
+    severity: Severity
+    relevance: tuple[Premise, ...]
+    misread_as: str = ""
+    order: int = 50
+
+    @property
+    def missing(self) -> tuple[MissingSoname, ...]:
+        """Sonames that nothing provides."""
+        return self.opening.missing
+
+    @property
+    def versions(self) -> tuple[MissingVersion, ...]:
+        """Symbol versions that the libraries found do not define."""
+        return self.opening.versions
+
+    @property
+    def undefined(self) -> tuple[UndefinedSymbol, ...]:
+        """Symbols that nothing in scope defines."""
+        return self.opening.undefined
+
+
+@lru_cache(maxsize=8)
+def faults(facts: Facts) -> tuple[Fault, ...]:
+    """The failures that matter, torch's own first. Remembered by identity of the facts."""
+    found: list[Fault] = []
+    opened = open_all(facts)
+    broken = opened.torch.failed
+    for library, opening in opened.openings:
+        if broken is not None and library.full_path == broken.path and not opening.loads:
+            found.append(Fault(library, broken, "error", (Premise("importing torch opens it", library.source),), order=10))
+    found += [
+        _fault(judgement)
+        for judgement in judge_all(facts)
+        if judgement.role in _SEVERITY and (broken is None or judgement.library.full_path != broken.path)
+    ]
+    return tuple(found)
+
+
+def _fault(judgement: Judgement) -> Fault:
+    site = judgement.site
+    where = f"{site.module} line {site.line}" if site is not None else judgement.library.source
+    return Fault(
+        library=judgement.library,
+        opening=judgement.opening,
+        severity=_SEVERITY[judgement.role],
+        relevance=(Premise(judgement.reason, where),),
+        misread_as=MISREADINGS.get(judgement.library.owner, ""),
+    )
+
+
+MISREADINGS = {
+    "sgl-kernel": "a missing GPU architecture: it prints “Could not load any common_ops library”",
+    "sglang-kernel": "a missing GPU architecture: it prints “Could not load any common_ops library”",
+}
+"""What a package's own words around the failure suggest, where that is not the cause. From the packages' loaders."""
+
+
+def owner_label(facts: Facts, library: Library) -> str:
+    """``sgl-kernel 0.3.21`` , or the path where no distribution owns the file."""
+    owner = distribution(facts, library.owner) if library.owner else None
+    return f"{owner.name} {owner.version}" if owner is not None else library.path
+
+
+def subject_of(facts: Facts, full_path: str) -> str:
+    """A full path without its site-packages folder."""
+    for root in facts.roots:
+        if full_path.startswith(root + "/"):
+            return full_path[len(root) + 1 :]
+    return full_path
+
+
+def other_release(facts: Facts, library: Library) -> tuple[str, ...]:
+    """Commands that would replace the library's distribution; empty where it has none."""
+    if not library.owner:
+        return ()
+    python = facts.python
+    target = f" --python {python.value.prefix}" if isinstance(python, Known) and python.value.prefix else ""
+    return (f"uv pip install{target} --upgrade {library.owner}",)

@@ -1,0 +1,24 @@
+"""The one list of rules. A rule that is not named here does not exist; the order is that of the codes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from bringup.evaluate.rules import abi001
+from bringup.facts import Facts
+from bringup.findings import Finding, Rule
+
+
+class RuleModule(Protocol):
+    """What a file in evaluate/rules/ offers. Its docstring is the rule's documentation."""
+
+    RULE: Rule
+    __doc__: str | None
+
+    def check(self, facts: Facts) -> Iterator[Finding]:
+        """All incompatibilities of this kind."""
+        ...
+
+
+RULES: tuple[RuleModule, ...] = (abi001,)
