@@ -9,30 +9,16 @@ decode tagged unions.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Generic, Literal, TypeVar, Union
+from typing import Literal
 
 from msgspec import Struct
 
+from bringup.known import Known as Known
+from bringup.known import Maybe as Maybe
+from bringup.known import Unknown as Unknown
+from bringup.machine import CacheFolder, Machine, Model, Tool, Toolkit
+
 SCHEMA = "bringup.facts/1"
-
-T = TypeVar("T")
-
-
-class Known(Struct, Generic[T], frozen=True, tag="known", tag_field="state"):
-    """A value that was read somewhere."""
-
-    value: T
-    source: str
-
-
-class Unknown(Struct, frozen=True, tag="unknown", tag_field="state"):
-    """A value that could not be read, and why."""
-
-    reason: str
-
-
-Maybe = Union[Known[T], Unknown]
-
 
 # --- the GPU and its driver -------------------------------------------------------------------------------------------
 
@@ -267,6 +253,11 @@ class Facts(Struct, frozen=True, eq=False, kw_only=True):
     unreadable: Maybe[tuple[UnreadableFile, ...]] = Unknown("was not looked at")
     load_sites: Maybe[tuple[LoadSite, ...]] = Unknown("was not looked at")
     variables: Maybe[tuple[Variable, ...]] = Unknown("was not looked at")
+    machine: Maybe[Machine] = Unknown("was not looked at")
+    toolkits: Maybe[tuple[Toolkit, ...]] = Unknown("was not looked at")
+    tools: Maybe[tuple[Tool, ...]] = Unknown("was not looked at")
+    caches: Maybe[tuple[CacheFolder, ...]] = Unknown("was not looked at")
+    model: Maybe[Model] = Unknown("no model was named")
     goal: Goal = Goal()
 
 
