@@ -47,7 +47,14 @@ def _string(data: bytes, offset: int) -> str:
 
 def default_folders(machine: str) -> tuple[str, ...]:
     """Where the loader looks last, Debian's multiarch folders included where they exist."""
-    candidates = (f"/lib/{machine}-linux-gnu", f"/usr/lib/{machine}-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib")
+    candidates = (
+        f"/lib/{machine}-linux-gnu",
+        f"/usr/lib/{machine}-linux-gnu",
+        "/lib64",
+        "/usr/lib64",
+        "/lib",
+        "/usr/lib",
+    )
     return tuple(folder for folder in candidates if os.path.isdir(folder))  # noqa: PTH112 - start-up: no pathlib objects
 
 

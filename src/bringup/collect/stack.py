@@ -12,7 +12,9 @@ from bringup.collect.interpreter import active_prefix, find_environment
 from bringup.collect.system import read_system_libraries
 from bringup.facts import Facts, Known, Unknown, Variable
 
-_VARIABLES = frozenset("CC CXX CUDACXX CPATH HOME LD_LIBRARY_PATH LD_PRELOAD LIBRARY_PATH PATH PYTHONPATH TMPDIR".split())
+_VARIABLES = frozenset(
+    {"CC", "CXX", "CUDACXX", "CPATH", "HOME", "LD_LIBRARY_PATH", "LD_PRELOAD", "LIBRARY_PATH", "PATH", "PYTHONPATH", "TMPDIR"}
+)
 _PREFIXES = (
     "CONDA_", "CUDA", "CUDNN_", "DG_", "FLASHINFER_", "HF_", "NCCL_", "NVCC_", "NVIDIA_", "NVSHMEM_", "OMP_", "PYTORCH_",
     "SGLANG_", "SGL_", "TILELANG_", "TORCH", "TRITON_", "TRANSFORMERS_", "VIRTUAL_ENV", "VLLM_", "XDG_CACHE_HOME",

@@ -87,5 +87,10 @@ def _list(path: str, mtime_ns: int) -> Folder:
     except OSError:
         return Folder(path, mtime_ns)
     return Folder(
-        path, mtime_ns, tuple(sorted(folders)), tuple(sorted(libraries)), tuple(sorted(device_files)), tuple(sorted(links))
+        path,
+        mtime_ns,
+        tuple(sorted(folders)),
+        tuple(sorted(libraries)),
+        tuple(sorted(device_files)),
+        tuple(sorted(links)),
     )

@@ -8,7 +8,7 @@ from functools import lru_cache
 from bringup.evaluate.loading import MissingSoname, MissingVersion, Opening, UndefinedSymbol
 from bringup.evaluate.openings import Judgement, judge_all, open_all
 from bringup.facts import Facts, Known, Library, distribution
-from bringup.findings import Premise, Severity
+from bringup.findings import Finding, Premise, Remedy, Rule, Severity
 
 _SEVERITY: dict[str, Severity] = {"fault": "error", "lazy": "warning", "guarded": "info", "unasked": "warning"}
 """By role; roles that are not named here are no fault at all. A lazy one fails when it is first used, not at the start."""
@@ -49,7 +49,9 @@ def faults(facts: Facts) -> tuple[Fault, ...]:
     broken = opened.torch.failed
     for library, opening in opened.openings:
         if broken is not None and library.full_path == broken.path and not opening.loads:
-            found.append(Fault(library, broken, "error", (Premise("importing torch opens it", library.source),), order=10))
+            found.append(
+                Fault(library, broken, "error", (Premise("importing torch opens it", library.source),), order=10)
+            )
     found += [
         _fault(judgement)
         for judgement in judge_all(facts)
@@ -77,6 +79,42 @@ MISREADINGS = {
 """What a package's own words around the failure suggest, where that is not the cause. From the packages' loaders."""
 
 
+def finding(
+    rule: Rule,
+    fault: Fault,
+    *,
+    because: tuple[Premise, ...],
+    therefore: str,
+    predicted_error: str,
+    remedies: tuple[Remedy, ...],
+    detail: tuple[str, ...],
+    hints: tuple[str, ...] = (),
+    later: int = 0,
+) -> Finding:
+    """A finding about a library that would not open. ``later``: how far behind the loader's other errors this one comes."""
+    return Finding(
+        rule=rule.code,
+        kind=rule.kind,
+        severity=fault.severity,
+        stage=rule.stage,
+        subject=fault.library.path,
+        because=(*because, *fault.relevance),
+        therefore=therefore,
+        predicted_error=predicted_error,
+        misread_as=fault.misread_as,
+        hints=hints,
+        remedies=remedies,
+        detail=detail,
+        order=fault.order + later,
+        fatal=fault.severity == "error",
+    )
+
+
+def cannot_open(soname: str) -> str:
+    """What the loader says of a library that it does not find."""
+    return f"ImportError: {soname}: cannot open shared object file: No such file or directory"
+
+
 def owner_label(facts: Facts, library: Library) -> str:
     """``sgl-kernel 0.3.21`` , or the path where no distribution owns the file."""
     owner = distribution(facts, library.owner) if library.owner else None
@@ -93,8 +131,19 @@ def subject_of(facts: Facts, full_path: str) -> str:
 
 def other_release(facts: Facts, library: Library) -> tuple[str, ...]:
     """Commands that would replace the library's distribution; empty where it has none."""
-    if not library.owner:
-        return ()
+    return (f"uv pip install{_python(facts)} --upgrade {library.owner}",) if library.owner else ()
+
+
+def install(facts: Facts, *packages: str) -> str:
+    """The command that adds packages to the judged environment."""
+    return f"uv pip install{_python(facts)} {' '.join(packages)}"
+
+
+def uninstall(facts: Facts, *packages: str) -> str:
+    """The command that removes packages from the judged environment."""
+    return f"uv pip uninstall{_python(facts)} {' '.join(packages)}"
+
+
+def _python(facts: Facts) -> str:
     python = facts.python
-    target = f" --python {python.value.prefix}" if isinstance(python, Known) and python.value.prefix else ""
-    return (f"uv pip install{target} --upgrade {library.owner}",)
+    return f" --python {python.value.prefix}" if isinstance(python, Known) and python.value.prefix else ""

@@ -45,10 +45,12 @@ DRIVER_PREFIXES = (
 """What the names start with that a driver library defines, none of them versioned."""
 
 POLICY_LIBRARIES = frozenset(
-    "libc.so.6 libm.so.6 libdl.so.2 libpthread.so.0 librt.so.1 libutil.so.1 libnsl.so.1 libresolv.so.2 libmvec.so.1 "
-    "libgcc_s.so.1 libstdc++.so.6 ld-linux-x86-64.so.2 ld-linux-aarch64.so.1 libanl.so.1 "
-    "libX11.so.6 libXext.so.6 libXrender.so.1 libICE.so.6 libSM.so.6 libGL.so.1 libgobject-2.0.so.0 "
-    "libgthread-2.0.so.0 libglib-2.0.so.0 libz.so.1 libexpat.so.1 libatomic.so.1".split()
+    """
+    libc.so.6 libm.so.6 libdl.so.2 libpthread.so.0 librt.so.1 libutil.so.1 libnsl.so.1 libresolv.so.2 libmvec.so.1
+    libgcc_s.so.1 libstdc++.so.6 ld-linux-x86-64.so.2 ld-linux-aarch64.so.1 libanl.so.1 libX11.so.6 libXext.so.6
+    libXrender.so.1 libICE.so.6 libSM.so.6 libGL.so.1 libgobject-2.0.so.0 libgthread-2.0.so.0 libglib-2.0.so.0 libz.so.1
+    libexpat.so.1 libatomic.so.1
+    """.split()  # noqa: SIM905 - a list a person can read
 )
 """What a manylinux wheel may take from any host (PEP 600 policy, as auditwheel keeps it)."""
 
@@ -190,7 +192,9 @@ def _split(value: str) -> list[str]:
 
 def _expand(folders: tuple[str, ...], origin: str) -> list[str]:
     return [
-        posixpath.normpath(folder.replace("${ORIGIN}", origin).replace("$ORIGIN", origin)) for folder in folders if folder
+        posixpath.normpath(folder.replace("${ORIGIN}", origin).replace("$ORIGIN", origin))
+        for folder in folders
+        if folder
     ]
 
 
@@ -364,5 +368,3 @@ def _closure(root: _Object) -> list[_Object]:
                 seen.add(id(needed))
                 order.append(needed)
     return order
-
-

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bringup.evaluate.faults import Fault, faults, other_release, owner_label, subject_of
+from bringup.evaluate.faults import faults, finding, other_release, owner_label, subject_of
 from bringup.evaluate.symbols import family
 from bringup.facts import Facts, distribution
 from bringup.findings import Finding, Premise, Remedy, Rule
@@ -56,38 +56,29 @@ def check(facts: Facts) -> Iterator[Finding]:
     if torch is None:
         return
     for fault in faults(facts):
-        symbols = [one for one in fault.undefined if is_torch_symbol(one.symbol)]
-        if not symbols or fault.library.owner == "torch":
+        undefined = [one for one in fault.undefined if is_torch_symbol(one.symbol)]
+        if not undefined or fault.library.owner == "torch":
             continue
-        yield _finding(facts, fault, [one.symbol for one in symbols], torch.version, torch.source)
-
-
-def _finding(facts: Facts, fault: Fault, symbols: list[str], torch: str, torch_source: str) -> Finding:
-    library = fault.library
-    needed_by = subject_of(facts, fault.undefined[0].needed_by)
-    count = f"{len(symbols)} C++ symbols" if len(symbols) > 1 else "a C++ symbol"
-    return Finding(
-        rule=RULE.code,
-        kind=RULE.kind,
-        severity=fault.severity,
-        stage=RULE.stage,
-        subject=library.path,
-        because=(
-            Premise(f"{owner_label(facts, library)} needs {count} of torch, {symbols[0]} among them", library.source),
-            Premise(f"torch {torch} does not export {'them' if len(symbols) > 1 else 'it'}", torch_source),
-            *fault.relevance,
-        ),
-        therefore=f"{library.path} was built for another torch and cannot be loaded",
-        predicted_error=f"ImportError: {needed_by}: undefined symbol: {symbols[0]}",
-        misread_as=fault.misread_as,
-        remedies=(
-            Remedy(
-                summary=f"install a {library.owner or 'build'} that was built for torch {torch}, "
-                "or the torch that this one was built for",
-                commands=other_release(facts, library),
+        library = fault.library
+        first = undefined[0]
+        several = len(undefined) > 1
+        what = f"{len(undefined)} symbols of torch, {first.symbol} among them" if several else f"torch's {first.symbol}"
+        yield finding(
+            RULE,
+            fault,
+            because=(
+                Premise(f"{owner_label(facts, library)} needs {what}", library.source),
+                Premise(f"torch {torch.version} does not export {'them' if several else 'it'}", torch.source),
             ),
-        ),
-        detail=tuple(f"undefined symbol: {symbol}" for symbol in symbols),
-        order=fault.order + 1,
-        fatal=fault.severity == "error",
-    )
+            therefore=f"{library.path} was built for another torch and cannot be loaded",
+            predicted_error=f"ImportError: {subject_of(facts, first.needed_by)}: undefined symbol: {first.symbol}",
+            remedies=(
+                Remedy(
+                    f"install a {library.owner or 'build'} that was built for torch {torch.version}, "
+                    "or the torch that this one was built for",
+                    other_release(facts, library),
+                ),
+            ),
+            detail=tuple(f"undefined symbol: {one.symbol}" for one in undefined),
+            later=1,
+        )
