@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from bringup.evaluate.rules import abi001
+from bringup.evaluate.rules import (
+    abi001,
+    abi002,
+    abi003,
+    lib001,
+    lib002,
+    lib003,
+    lib004,
+    lib005,
+    lib006,
+    lib007,
+    lib008,
+    lib009,
+)
 from bringup.facts import Facts
 from bringup.findings import Finding, Rule
 
@@ -21,4 +34,17 @@ class RuleModule(Protocol):
         ...
 
 
-RULES: tuple[RuleModule, ...] = (abi001,)
+RULES: tuple[RuleModule, ...] = (
+    abi001,
+    abi002,
+    abi003,
+    lib001,
+    lib002,
+    lib003,
+    lib004,
+    lib005,
+    lib006,
+    lib007,
+    lib008,
+    lib009,
+)

@@ -137,3 +137,36 @@ def debian_package(soname: str) -> str:
     if python:
         return f"libpython{python.group(1)}"
     return dict(DEBIAN_PACKAGES).get(soname, "")
+
+
+SYMBOL_PREFIXES = (
+    ("nccl", "libnccl"),
+    ("nvrtc", "libnvrtc"),
+    ("cublasLt", "libcublasLt"),
+    ("cublas", "libcublas"),
+    ("cudnn", "libcudnn"),
+    ("cufft", "libcufft"),
+    ("curand", "libcurand"),
+    ("cusolver", "libcusolver"),
+    ("cusparseLt", "libcusparseLt"),
+    ("cusparse", "libcusparse"),
+    ("cuFile", "libcufile"),
+    ("cupti", "libcupti"),
+    ("__nvJitLink", "libnvJitLink"),
+    ("nvJitLink", "libnvJitLink"),
+    ("nvshmem", "libnvshmem_host"),
+    ("cudaGraph", "libcudart"),
+    ("cuda", "libcudart"),
+    ("__cuda", "libcudart"),
+)
+"""What the names of a CUDA library's functions start with, longer prefixes first."""
+
+
+def symbol_provider(symbol: str) -> str:
+    """The stem of the CUDA library that a name belongs to, '' where it belongs to none."""
+    return next((stem for prefix, stem in SYMBOL_PREFIXES if symbol.startswith(prefix)), "")
+
+
+def is_cuda_symbol(symbol: str) -> bool:
+    """Whether a name belongs to one of the CUDA libraries."""
+    return bool(symbol_provider(symbol))

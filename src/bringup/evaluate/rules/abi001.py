@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bringup.evaluate.faults import faults, finding, other_release, owner_label, subject_of
-from bringup.evaluate.symbols import family
+from bringup.evaluate.torch_symbols import is_torch_symbol, other_string_abi, torch_exports
 from bringup.facts import Facts, distribution
 from bringup.findings import Finding, Premise, Remedy, Rule
 
@@ -42,23 +42,18 @@ RULE = Rule(
     needs=("libraries", "distributions"),
 )
 
-TORCH_FAMILIES = frozenset({"c10", "at", "torch", "caffe2", "aoti", "c10d"})
-"""Namespaces and C prefixes under which torch's own libraries export."""
-
-
-def is_torch_symbol(symbol: str) -> bool:
-    """Whether a name belongs to torch."""
-    return family(symbol) in TORCH_FAMILIES
-
 
 def check(facts: Facts) -> Iterator[Finding]:
     torch = distribution(facts, "torch")
     if torch is None:
         return
+    exports = torch_exports(facts)
     for fault in faults(facts):
         undefined = [one for one in fault.undefined if is_torch_symbol(one.symbol)]
         if not undefined or fault.library.owner == "torch":
             continue
+        if any(other_string_abi(one.symbol) & exports for one in undefined):
+            continue  # the other string ABI, which has a rule of its own
         library = fault.library
         first = undefined[0]
         several = len(undefined) > 1
