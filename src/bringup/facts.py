@@ -154,6 +154,8 @@ class LoadSite(Struct, frozen=True):
     chain: tuple[str, ...] = ()
     preloads: tuple[str, ...] = ()
     """Top-level modules of other distributions that are imported before this point."""
+    choice: bool = False
+    """The name is put together at run time: the library is one of several, of which the package picks one."""
 
 
 # --- distributions ----------------------------------------------------------------------------------------------------

@@ -246,6 +246,8 @@ class Machine(Struct, frozen=True, kw_only=True):
     """NVIDIA_REQUIRE_CUDA of the image."""
     toolkit_no_cgroups: Maybe[bool] = NOT_LOOKED
     """``no-cgroups`` of nvidia-container-runtime's config.toml."""
+    python_header: Maybe[bool] = NOT_LOOKED
+    """Whether Python.h lies in the interpreter's include folder."""
     installed: Maybe[tuple[tuple[str, float], ...]] = NOT_LOOKED
     """Per distribution that JIT caches depend on, when it was installed (its RECORD's mtime)."""
 

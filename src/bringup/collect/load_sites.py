@@ -20,34 +20,51 @@ from bringup.facts import LoadSite
 
 How = Literal["import", "ctypes", "torch", "tvm_ffi", "text"]
 
-_CATCHES = frozenset({"ImportError", "ModuleNotFoundError", "OSError", "Exception", "BaseException", "RuntimeError"})
+_PASSES = frozenset(
+    {
+        "AttributeError",
+        "IndexError",
+        "KeyError",
+        "KeyboardInterrupt",
+        "NotImplementedError",
+        "StopIteration",
+        "TypeError",
+    }
+)
+"""Exceptions that a failed opening is never turned into; an except clause for anything else may catch it."""
+
 _OPENERS: dict[str, How] = {
     "CDLL": "ctypes",
     "PyDLL": "ctypes",
     "LoadLibrary": "ctypes",
+    "dlopen": "ctypes",
     "load_library": "torch",
     "load_module": "tvm_ffi",
-    "dlopen": "ctypes",
+    "load_lib_module": "tvm_ffi",
+    "find_spec": "import",
+    "import_module": "import",
+    "__import__": "import",
+    "spec_from_file_location": "import",
+    "ExtensionFileLoader": "import",
 }
 _MAX_SOURCE = 4_000_000  # a generated module larger than this opens no library
 _MAX_DEPTH = 12
 
 
 class Wanted(Struct, frozen=True):
-    """A library to look for: its path below the root, the dotted module that it would be imported as, name fragments."""
+    """A library to look for: its path below the root, the dotted module that it would be imported as, its bare names."""
 
     path: str
     module: str
-    fragments: tuple[str, ...]
+    stems: tuple[str, ...]
 
 
 def wanted(path: str) -> Wanted:
     """What code would call the library at ``path``: ``pkg/sub/_C.abi3.so`` is ``pkg.sub._C``, or the string ``_C``."""
     folder, _, name = path.rpartition("/")
     stem = name.split(".", 1)[0]
-    bare = re.sub(r"[-_.]?(?:cu|cuda|rocm|xpu|sm|torch|core|ops)?\d+.*$", "", stem) or stem
-    fragments = tuple(dict.fromkeys(one for one in (stem, bare) if len(one) >= 5 or one == stem))
-    return Wanted(path, ".".join([*folder.split("/"), stem]) if folder else stem, fragments)
+    stems = tuple(dict.fromkeys((stem, stem.removeprefix("lib"))))
+    return Wanted(path, ".".join([*folder.split("/"), stem]) if folder else stem, stems)
 
 
 class _Place(Struct, frozen=True):
@@ -55,6 +72,7 @@ class _Place(Struct, frozen=True):
     how: How
     function: str  # '' at module level
     guarded: bool
+    choice: bool = False
 
 
 class Package:
@@ -64,6 +82,7 @@ class Package:
         self._read = files
         self._texts: dict[str, bytes] = {}
         self._trees: dict[str, ast.Module | None] = {}
+        self._importers: dict[str, list[str]] | None = None
 
     def text(self, module: str) -> bytes:
         """A module's source, empty where it cannot be read."""
@@ -89,18 +108,64 @@ class Package:
         needle = fragment.encode()
         return [module for module in self._read if needle in self.text(module)]
 
+    def importers(self, dotted: str) -> list[str]:
+        """Modules with an import statement, anywhere, that may import the module of that name."""
+        if self._importers is None:
+            self._importers = {}
+            for module in self._read:
+                for name in _statement_imports(self.text(module), module):
+                    self._importers.setdefault(name, []).append(module)
+        return self._importers.get(dotted, [])
+
+
+_STATEMENT = re.compile(
+    rb"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]*(\([^)]*\)|[^\n;#]*)|import[ \t]+([^\n;#]*))", re.M
+)
+_NAME = re.compile(r"[\w.]+|\*")
+
+
+def _statement_imports(text: bytes, module: str) -> set[str]:
+    """Dotted names in a source's import statements, by pattern: it only has to find who is worth parsing."""
+    found: set[str] = set()
+    for match in _STATEMENT.finditer(text):
+        if match.group(3) is not None:
+            for part in match.group(3).decode("utf-8", "replace").split(","):
+                found.update(_prefixes(part.split(" as ")[0].strip()))
+            continue
+        base = match.group(1).decode("utf-8", "replace")
+        bare = base.lstrip(".")
+        base = _absolute(bare, len(base) - len(bare), module)
+        found.update(_prefixes(base))
+        for part in match.group(2).decode("utf-8", "replace").strip("() \n").split(","):
+            name = _NAME.search(part)
+            if name:
+                found.add(f"{base}.{name.group()}")
+    return found
+
 
 def find_load_sites(package: Package, paths: Iterable[str], roots: frozenset[str]) -> tuple[LoadSite, ...]:
     """All places that open one of ``paths``. ``roots``: the distribution's own top-level names."""
     found: list[LoadSite] = []
     for path in paths:
         target = wanted(path)
-        candidates = dict.fromkeys(module for fragment in target.fragments for module in package.mentioning(fragment))
-        for module in candidates:
-            tree = package.tree(module)
-            for place in _places(tree, module, target) if tree is not None else ():
-                found.append(_site(package, module, place, target, roots))
+        candidates = dict.fromkeys(module for stem in _searched(target) for module in package.mentioning(stem))
+        places = [
+            (module, place)
+            for module in candidates
+            if (tree := package.tree(module)) is not None
+            for place in _places(tree, module, target)
+        ]
+        # A bare string is only a guess at what opens the library; where a statement does, guesses are left out.
+        sure = [(module, place) for module, place in places if place.how != "text"]
+        found += [_site(package, module, place, target, roots) for module, place in sure or places]
     return tuple(found)
+
+
+def _searched(target: Wanted) -> tuple[str, ...]:
+    """Fragments that a file must hold to be looked at: for a name put together at run time, its first part."""
+    stem = target.stems[-1]
+    first = re.split(r"[-_.]?(?:cu|cuda|rocm|xpu|sm|torch|core|ops)?\d", stem, maxsplit=1)[0]
+    return tuple(dict.fromkeys((stem, first) if len(first) >= 5 else (stem,)))
 
 
 def _site(package: Package, module: str, place: _Place, target: Wanted, roots: frozenset[str]) -> LoadSite:
@@ -113,6 +178,7 @@ def _site(package: Package, module: str, place: _Place, target: Wanted, roots: f
         how=place.how,
         when="import" if at_import else "call",
         guarded=place.guarded or guarded,
+        choice=place.choice,
         chain=tuple(one.removesuffix(".__init__") for one in chain),
         preloads=_preloads(package, chain or (module,), module, place.line, roots),
     )
@@ -120,20 +186,46 @@ def _site(package: Package, module: str, place: _Place, target: Wanted, roots: f
 
 def _places(tree: ast.Module, module: str, target: Wanted) -> list[_Place]:
     found: list[_Place] = []
+    inside: set[int] = set()  # parts of a formatted string, which are no strings of their own
     for node, function, guarded in _visit(tree):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             if target.module in imported_modules(node, module):
                 found.append(_Place(node.lineno, "import", function, guarded))
         elif isinstance(node, ast.Call):
             opener = _OPENERS.get(_called(node))
-            if opener is not None and _mentions(node, target.fragments):
-                found.append(_Place(node.lineno, opener, function, guarded))
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 200:
-            # A bare string names the library; the call that opens it may be anywhere.
-            if any(fragment in node.value for fragment in target.fragments if len(fragment) >= 8):
-                found.append(_Place(node.lineno, "text", function, guarded))
-    sure = [place for place in found if place.how != "text"]
-    return sure or found
+            if opener is not None:
+                named = [choice for one in ast.walk(node) if (choice := _names_library(one, target)) is not None]
+                if named:
+                    found.append(_Place(node.lineno, opener, function, guarded, choice=all(named)))
+        elif isinstance(node, (ast.JoinedStr, ast.Constant)) and id(node) not in inside:
+            if isinstance(node, ast.JoinedStr):
+                inside.update(map(id, node.values))
+            choice = _names_library(node, target)
+            if choice is not None:
+                found.append(_Place(node.lineno, "text", function, guarded, choice))
+    return found
+
+
+def _names_library(node: ast.AST, target: Wanted) -> bool | None:
+    """Whether a string names the library: None where it does not, True where part of the name is only known at run time."""
+    if isinstance(node, ast.Constant):
+        if not isinstance(node.value, str) or len(node.value) > 200 or any(c.isspace() for c in node.value):
+            return None
+        return False if node.value.rpartition("/")[2].split(".", 1)[0] in target.stems else None
+    if isinstance(node, ast.JoinedStr):
+        fixed = [one.value for one in node.values if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+        if max(map(len, fixed), default=0) < 5:
+            return None
+        pattern = "".join(
+            re.escape(one.value) if isinstance(one, ast.Constant) and isinstance(one.value, str) else ".+"
+            for one in node.values
+        )
+        name = pattern.rpartition("/")[2]
+        stems = "|".join(map(re.escape, target.stems))
+        full = target.path.rpartition("/")[2]
+        if re.fullmatch(name, full) or any(re.fullmatch(name, stem) for stem in target.stems) or name == stems:
+            return True
+    return None
 
 
 def _visit(tree: ast.AST) -> list[tuple[ast.AST, str, bool]]:
@@ -163,11 +255,10 @@ def _visit(tree: ast.AST) -> list[tuple[ast.AST, str, bool]]:
 
 def _catches(handler: ast.ExceptHandler) -> bool:
     """Whether the clause catches a failed import and goes on: one that only raises again changes nothing but the words."""
-    raises = any(isinstance(statement, ast.Raise) for statement in handler.body)
-    if raises:
+    if any(isinstance(statement, ast.Raise) for statement in handler.body):
         return False
     kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    return any(kind is None or _name(kind) in _CATCHES for kind in kinds)
+    return any(_name(kind) not in _PASSES for kind in kinds)
 
 
 def _name(node: ast.AST | None) -> str:
@@ -180,23 +271,23 @@ def _called(node: ast.Call) -> str:
     return _name(node.func)
 
 
-def _mentions(node: ast.Call, fragments: tuple[str, ...]) -> bool:
-    strings = [one.value for one in ast.walk(node) if isinstance(one, ast.Constant) and isinstance(one.value, str)]
-    return any(fragment in string for string in strings for fragment in fragments)
-
-
 def imported_modules(node: ast.Import | ast.ImportFrom, module: str) -> set[str]:
     """Every dotted name that the statement may import as a module, relative ones resolved."""
     if isinstance(node, ast.Import):
         return {prefix for alias in node.names for prefix in _prefixes(alias.name)}
-    base = node.module or ""
-    if node.level:
-        parts = module.removesuffix(".__init__").split(".")
-        if not module.endswith(".__init__"):
-            parts = parts[:-1]
-        parts = parts[: len(parts) - (node.level - 1)] if node.level > 1 else parts
-        base = ".".join([*parts, *([node.module] if node.module else [])])
+    base = _absolute(node.module or "", node.level, module)
     return {*_prefixes(base), *(f"{base}.{alias.name}" for alias in node.names)}
+
+
+def _absolute(name: str, level: int, module: str) -> str:
+    """A module name with its leading dots resolved against the importing module."""
+    if not level:
+        return name
+    parts = module.removesuffix(".__init__").split(".")
+    if not module.endswith(".__init__"):
+        parts = parts[:-1]
+    parts = parts[: len(parts) - (level - 1)] if level > 1 else parts
+    return ".".join([*parts, *([name] if name else [])])
 
 
 def _prefixes(dotted: str) -> list[str]:
@@ -215,7 +306,7 @@ def _reach(package: Package, module: str, place: _Place) -> tuple[tuple[str, ...
     else:
         starts += [
             (caller, guarded)
-            for caller in package.mentioning(place.function)
+            for caller in package.mentioning(f"{place.function}(")
             for guarded in _calls_at_import(package, caller, place.function)
         ]
     best: tuple[tuple[str, ...], bool, bool] | None = None
@@ -252,7 +343,7 @@ def _chains(package: Package, module: str) -> list[tuple[tuple[str, ...], bool]]
             continue
         if len(chain) >= _MAX_DEPTH:
             continue
-        for importer in package.mentioning(dotted.rpartition(".")[2]):
+        for importer in package.importers(dotted):
             if importer in seen or importer == head:
                 continue
             guards = _imports_at_import(package, importer, dotted)

@@ -7,11 +7,21 @@ from functools import lru_cache
 
 from bringup.evaluate.loading import MissingSoname, MissingVersion, Opening, UndefinedSymbol
 from bringup.evaluate.openings import Judgement, judge_all, open_all
+from bringup.evaluate.sonames import gap
 from bringup.facts import Facts, Known, Library, distribution
 from bringup.findings import Finding, Premise, Remedy, Rule, Severity
 
-_SEVERITY: dict[str, Severity] = {"fault": "error", "lazy": "warning", "guarded": "info", "unasked": "warning"}
-"""By role; roles that are not named here are no fault at all. A lazy one fails when it is first used, not at the start."""
+_ROLES = ("fault", "lazy", "guarded", "unasked")
+"""Roles that are a fault at all. A fault ends the import; the others show when the library is first used."""
+
+
+def _severity(facts: Facts, judgement: Judgement) -> Severity:
+    if judgement.role == "fault":
+        return "error"
+    # Something optional that is not there is a choice; parts that do not fit each other never are.
+    opening = judgement.opening
+    absent = all(gap(facts, entry) in ("system", "cuda_absent") for entry in opening.missing)
+    return "info" if absent and not opening.versions and not opening.undefined else "warning"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +63,20 @@ def faults(facts: Facts) -> tuple[Fault, ...]:
                 Fault(library, broken, "error", (Premise("importing torch opens it", library.source),), order=10)
             )
     found += [
-        _fault(judgement)
+        _fault(facts, judgement)
         for judgement in judge_all(facts)
-        if judgement.role in _SEVERITY and (broken is None or judgement.library.full_path != broken.path)
+        if judgement.role in _ROLES and (broken is None or judgement.library.full_path != broken.path)
     ]
     return tuple(found)
 
 
-def _fault(judgement: Judgement) -> Fault:
+def _fault(facts: Facts, judgement: Judgement) -> Fault:
     site = judgement.site
     where = f"{site.module} line {site.line}" if site is not None else judgement.library.source
     return Fault(
         library=judgement.library,
         opening=judgement.opening,
-        severity=_SEVERITY[judgement.role],
+        severity=_severity(facts, judgement),
         relevance=(Premise(judgement.reason, where),),
         misread_as=MISREADINGS.get(judgement.library.owner, ""),
     )

@@ -15,6 +15,7 @@ from typing import Literal
 from bringup.evaluate.loading import Opening, Process, World
 from bringup.evaluate.symbols import exports_of
 from bringup.evaluate.torch_import import TorchImport, import_torch
+from bringup.evaluate.torch_symbols import is_torch_symbol
 from bringup.facts import Facts, Known, Library, LoadSite, distribution
 
 Role = Literal["fault", "lazy", "guarded", "variant", "plugin", "part", "preloaded", "foreign", "unasked"]
@@ -125,21 +126,23 @@ def _judge(
             library, opening, "preloaded", "the package's code first loads the library that it needs", site
         )
     siblings = groups.get(_skeleton(library), [])
-    working = [one for one in siblings if one.full_path not in failures]
+    picks = f"the package picks one of {len(siblings)} variants"
+    if site is not None and site.choice and len(siblings) > 1:
+        return Judgement(library, opening, "variant", picks, site)
     sure = site is not None and site.how != "text" and site.when == "import" and not site.guarded
-    if len(siblings) > 1 and working and not sure:
-        return Judgement(library, opening, "variant", f"the package picks one of {len(siblings)} variants", site)
+    if len(siblings) > 1 and not sure and any(one.full_path not in failures for one in siblings):
+        return Judgement(library, opening, "variant", picks, site)
     if site is not None and site.guarded:
         return Judgement(library, opening, "guarded", "the code that opens it goes on where that fails", site)
     if site is not None and site.when == "call":
-        return Judgement(library, opening, "lazy", "it is opened only when a function of the package is called", site)
+        return Judgement(library, opening, "lazy", "it is opened when a function of the package is called", site)
     if site is not None:
-        return Judgement(library, opening, "fault", "importing the package opens it", site)
+        return Judgement(library, opening, "fault", f"importing {site.module.split('.')[0]} opens it", site)
     if library.soname in needed or library.file_name in needed:
         return Judgement(library, opening, "part", "only libraries of its own package open it", None)
     if len(siblings) > 1:
-        return Judgement(library, opening, "variant", f"the package picks one of {len(siblings)} variants", None)
-    if is_extension_module(library):
+        return Judgement(library, opening, "variant", picks, None)
+    if is_extension_module(library) or any(is_torch_symbol(one.symbol) for one in opening.undefined):
         return Judgement(library, opening, "unasked", "no code was found that imports it", None)
     return Judgement(library, opening, "plugin", "no Python code opens it", None)
 
@@ -148,14 +151,16 @@ def _strongest(sites: list[LoadSite]) -> LoadSite | None:
     return min(sites, key=lambda site: (site.when != "import", site.guarded, site.how == "text"), default=None)
 
 
-_VARIANT_TOKEN = re.compile(r"(?:cu|cuda|rocm|xpu|sm|torch|core|ops|v)?\d+(?:[._]\d+)*[af]?|-?(?:cpu|cuda|rocm|hip)\b")
+_VARIANT_TOKEN = re.compile(
+    r"[-_]?(?:cu|cuda|rocm|xpu|sm|torch|core|ops|v)?\d+(?:[._]\d+)*[af]?|-(?:cpu|cuda|rocm|hip)\b"
+)
 
 
 def _skeleton(library: Library) -> str:
     """A name without what tells variants apart: ``libbitsandbytes_cuda118.so`` and ``..._cuda130.so`` share one."""
     name = library.file_name.split(".so")[0].split(".", 1)[0]
     folder = library.path.rpartition("/")[0]
-    return f"{library.owner}:{_VARIANT_TOKEN.sub('#', folder)}/{_VARIANT_TOKEN.sub('#', name)}"
+    return f"{library.owner}:{_VARIANT_TOKEN.sub('', folder)}/{_VARIANT_TOKEN.sub('', name)}"
 
 
 def _variant_groups(libraries: list[Library]) -> dict[str, list[Library]]:

@@ -48,7 +48,7 @@ PROVIDERS = (
 Gap = Literal["torch", "cuda_major", "cuda_absent", "unreachable", "system"]
 
 _NPP = re.compile(r"libnpp[a-z]+$")
-_TORCH = re.compile(r"lib(?:torch|c10|caffe2)[a-z0-9_]*\.so")
+_TORCH = re.compile(r"lib(?:torch|torch_cpu|torch_cuda|torch_hip|torch_python|torch_global_deps|c10|c10_cuda|c10_hip|caffe2\w*|shm)\.so")
 
 
 def provider_of(soname: str) -> Provider | None:

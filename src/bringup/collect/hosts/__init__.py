@@ -1,0 +1,1 @@
+"""Parsers of what single commands and files of a machine say: text in, facts out."""
