@@ -43,6 +43,9 @@ class Toolkit(Struct, frozen=True):
     components: tuple[Component, ...] = ()
     cudart: str = ""
     launch_arguments: int = 0
+    nvcc_says_simt_only: bool = False
+    nvvm_takes_simt_only: bool = False
+    """nvcc hands cicc the option --simt-only from some release on; an older cicc refuses it. Read from their bytes."""
     host_gcc_maximum: int = 0
     host_clang_maximum: int = 0
     nvcc_knows: tuple[str, ...] = ()

@@ -7,7 +7,6 @@ leaves nothing behind, imports nothing of what it looks at, and understands noth
     python3 - '{"prefix": "/srv/venv", "roots": ["/srv/venv/lib/python3.11/site-packages"]}' < probe.py
 """
 
-# ruff: noqa: PTH, UP022, UP031, UP032, PERF401 - plain calls that every Python since 3.8 has, one file without helpers
 from __future__ import annotations
 
 import json
@@ -162,15 +161,20 @@ def run_all(commands: dict[str, Any]) -> dict[str, Any]:
 # --- toolkits ---------------------------------------------------------------------------------------------------------
 
 
-_BINARIES: dict[str, Any] = {}
+_BINARIES: dict[Any, Any] = {}
 
 
 def compiler_binary(path: str) -> dict[str, Any]:
     """As `_compiler_binary`, once a file: /usr/local/cuda and /usr/local/cuda-13.0 are one."""
-    real = os.path.realpath(path)
-    if real not in _BINARIES:
-        _BINARIES[real] = _compiler_binary(real)
-    return _BINARIES[real]
+    try:
+        status = os.stat(path)
+    except OSError as error:
+        return {"error": error.strerror or str(error)}
+    key = (status.st_dev, status.st_ino, status.st_mtime, status.st_size)
+    if key not in _BINARIES:
+        _BINARIES[key] = _compiler_binary(path)
+    found: dict[str, Any] = _BINARIES[key]
+    return found
 
 
 def _compiler_binary(path: str) -> dict[str, Any]:
@@ -187,7 +191,12 @@ def _compiler_binary(path: str) -> dict[str, Any]:
             if not status.st_size:
                 return {"error": "is empty"}
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                return {"release": _release(data), "knows": _architectures(data), "modified": status.st_mtime}
+                return {
+                    "release": _release(data),
+                    "knows": _architectures(data),
+                    "simt_only": data.find(b"simt-only") >= 0,
+                    "modified": status.st_mtime,
+                }
     except (OSError, ValueError) as error:
         return {"error": getattr(error, "strerror", None) or str(error)}
 
@@ -480,7 +489,7 @@ def driver_libraries(environ: dict[str, Any], cache_text: str) -> list[Any]:
             add(entry.rstrip("/") + "/" + name, "LD_LIBRARY_PATH")
     for line in cache_text.splitlines():
         name, arrow, path = line.strip().partition(" => ")
-        if arrow and "x86-64" in name or arrow and "AArch64" in name:
+        if arrow and ("x86-64" in name or "AArch64" in name):
             add(path, "ld.so.cache")
     machine = os.uname().machine
     for entry in (

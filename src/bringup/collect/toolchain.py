@@ -106,6 +106,8 @@ def _toolkit(raw: Mapping[str, Any]) -> Toolkit:
         components=tuple(components),
         cudart=cudart_version(raw.get("cudart", "")),
         launch_arguments=launch.count(",") + 1 if launch.strip() else 0,
+        nvcc_says_simt_only=bool(binaries.get("nvcc", {}).get("simt_only")),
+        nvvm_takes_simt_only=bool(binaries.get("cicc", {}).get("simt_only")),
         host_gcc_maximum=int(raw.get("gcc") or 0),
         host_clang_maximum=int(raw.get("clang") or 0),
         nvcc_knows=tuple(binaries.get("nvcc", {}).get("knows", ())),

@@ -109,8 +109,8 @@ USERS: tuple[JitUser, ...] = (
         "CuPy",
         "cupy-cuda13x",
         ("nvrtc",),
-        "cupy 14: cupy/_environment.py",
-        search=("CUDA_PATH", "nvcc", "wheels", "default"),
+        "cupy 14: cupy/_environment.py _get_cuda_path, by cuda.pathfinder",
+        search=("wheels", "conda", "CUDA_HOME", "CUDA_PATH", "default"),
         order=70,
     ),
     JitUser(
@@ -148,9 +148,16 @@ class EngineUse:
 _SGLANG_SAMPLER = "sglang 0.5.23: srt/arg_groups/overrides.py _sampling_backend_default; 0.5.8 server_args.py likewise"
 ENGINE_USES: tuple[EngineUse, ...] = (
     EngineUse("sglang", "DeepGEMM", "sglang 0.5.23: srt/layers/deep_gemm_wrapper/configurer.py", least=(9, 0)),
-    EngineUse("sglang", "DeepGEMM in sgl-kernel", "sglang 0.5.8: srt/layers/deep_gemm_wrapper/configurer.py", (9, 0), (10, 9)),
+    EngineUse(
+        "sglang", "DeepGEMM in sgl-kernel", "sglang 0.5.8: srt/layers/deep_gemm_wrapper/configurer.py", (9, 0), (10, 9)
+    ),
     EngineUse("sglang", "Triton", "sglang 0.5.23: srt/layers, triton kernels of every backend"),
-    EngineUse("sglang", "SGLang's own kernels", "sglang 0.5.23: kernels/ops/layernorm/norm.py, attention/rope.py", least=(7, 5)),
+    EngineUse(
+        "sglang",
+        "SGLang's own kernels",
+        "sglang 0.5.23: kernels/ops/layernorm/norm.py, attention/rope.py",
+        least=(7, 5),
+    ),
     EngineUse("sglang", "FlashInfer", _SGLANG_SAMPLER, least=(7, 5)),
     EngineUse("vllm", "Triton", "vllm 0.33.0: torch.compile with inductor by default"),
     EngineUse(

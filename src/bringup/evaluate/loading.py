@@ -18,7 +18,7 @@ from __future__ import annotations
 import posixpath
 from dataclasses import dataclass, field
 
-from bringup.evaluate.symbols import families_of, family, imports_of, unresolved
+from bringup.evaluate.symbols import defines_in_family, family, imports_of, unresolved
 from bringup.facts import Facts, Known, Library, variable
 
 DRIVER_LIBRARIES = (
@@ -309,50 +309,49 @@ class Process:
     def _undefined(self, root: _Object, new: list[_Object], missing: list[MissingSoname]) -> list[UndefinedSymbol]:
         scope = [*self.global_scope, *_closure(root)]
         unknown = [one for one in scope if one.library is None]
-        absent = {entry.soname for entry in missing}
         found: list[UndefinedSymbol] = []
+        known = [one.library for one in scope if one.library is not None]
+        gone = {entry.soname for entry in missing} | {one.path for one in unknown}
         for one in new:
             if one.library is None:
                 continue
             wanted = imports_of(one.library)
-            for other in scope:
-                if not wanted:
-                    break
-                if other.library is not None:
-                    wanted = unresolved(wanted, other.library)
-            if wanted and (self.world.executable is None):
+            left = unresolved(wanted, known) if wanted else wanted
+            if not left:
+                continue
+            symbols = left.names
+            if self.world.executable is None:
                 # The interpreter is not known, and brings the C API.
-                wanted = frozenset(symbol for symbol in wanted if not symbol.startswith(("Py", "_Py")))
-            if wanted and (absent or unknown):
-                wanted = self._explained(wanted, one.library, scope, {u.path for u in unknown}, absent)
-            found += [UndefinedSymbol(symbol, one.path) for symbol in sorted(wanted)]
+                symbols = frozenset(symbol for symbol in symbols if not symbol.startswith(("Py", "_Py")))
+            if symbols and gone:
+                symbols = _without_what_is_gone(symbols, one.library, known, gone)
+            found += [UndefinedSymbol(symbol, one.path) for symbol in sorted(symbols)]
         return found
-
-    def _explained(
-        self, wanted: frozenset[str], library: Library, scope: list[_Object], assumed: set[str], absent: set[str]
-    ) -> frozenset[str]:
-        """Drop what a library that is absent, or whose content is not known, would have brought."""
-        gone = assumed | absent
-        versions = {version for soname, asked in library.version_needs if soname in gone for version in asked}
-        stems = tuple({soname.removeprefix("lib").split(".so")[0].split("-")[0].lower() for soname in gone} - {""})
-        driver = tuple(prefix for soname, prefix in DRIVER_PREFIXES if any(one.startswith(soname) for one in gone))
-        offered: set[str] = set()
-        for one in scope:
-            if one.library is not None:
-                offered |= families_of(one.library)
-        return frozenset(
-            symbol
-            for symbol in wanted
-            if symbol.partition("@")[2] not in versions
-            and not symbol.startswith(driver)
-            and (kin := family(symbol)) in offered
-            and kin not in ("", "std")
-            and not kin.startswith(stems)
-        )
 
     def _publish(self, root: _Object) -> None:
         present = set(map(id, self.global_scope))
         self.global_scope += [one for one in _closure(root) if id(one) not in present]
+
+
+def _without_what_is_gone(
+    symbols: frozenset[str], library: Library, scope: list[Library], gone: set[str]
+) -> frozenset[str]:
+    """Drop what a library that is absent, or whose content is not known, would have brought.
+
+    What stays is certain: names of a namespace in which a library that is there defines others.
+    """
+    versions = {version for soname, asked in library.version_needs if soname in gone for version in asked}
+    stems = tuple({soname.removeprefix("lib").split(".so")[0].split("-")[0].lower() for soname in gone} - {""})
+    driver = tuple(prefix for soname, prefix in DRIVER_PREFIXES if any(one.startswith(soname) for one in gone))
+    return frozenset(
+        symbol
+        for symbol in symbols
+        if symbol.partition("@")[2] not in versions
+        and not symbol.startswith(driver)
+        and (kin := family(symbol)) not in ("", "std")
+        and not kin.startswith(stems)
+        and any(defines_in_family(one, kin) for one in scope)
+    )
 
 
 def _names_of(library: Library, path: str) -> set[str]:

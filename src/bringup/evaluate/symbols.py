@@ -6,6 +6,7 @@ Names are in the notation of `bringup.facts.Library`: ``name``, ``name@VERSION``
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -46,24 +47,48 @@ def exports_of(library: Library) -> Exports:
     return Exports(frozenset(base | default), frozenset(versioned), frozenset(base))
 
 
-def unresolved(wanted: frozenset[str], library: Library) -> frozenset[str]:
-    """What of ``wanted`` (references of one object) that library leaves open."""
-    if not library.exports:
-        return wanted
-    offered = exports_of(library)
-    left = wanted - offered.plain
-    if not any("@" in symbol for symbol in left):
-        return left
-    left -= offered.versioned
-    # A library without version definitions satisfies any version; one with them does so by its unversioned names only.
-    base = offered.plain if offered.base is None else offered.base
-    return frozenset(symbol for symbol in left if "@" not in symbol or symbol.partition("@")[0] not in base)
+@dataclass(frozen=True, slots=True)
+class References:
+    """Names that something refers to: ``plain`` without, ``versioned`` with a version."""
+
+    plain: frozenset[str]
+    versioned: frozenset[str]
+
+    def __bool__(self) -> bool:
+        return bool(self.plain or self.versioned)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Both kinds, in the notation of `Library.imports`."""
+        return self.plain | self.versioned
 
 
 @lru_cache(maxsize=4096)
-def imports_of(library: Library) -> frozenset[str]:
+def imports_of(library: Library) -> References:
     """The strong references of a library. Remembered by identity."""
-    return frozenset(names(library.imports))
+    if "@" not in library.imports:
+        return References(frozenset(names(library.imports)), frozenset())
+    every = names(library.imports)
+    versioned = frozenset(symbol for symbol in every if "@" in symbol)
+    return References(frozenset(every) - versioned, versioned)
+
+
+def unresolved(wanted: References, scope: Iterable[Library]) -> References:
+    """What of ``wanted`` nothing in ``scope`` defines. Order plays no part: any definition satisfies the loader."""
+    plain, versioned = wanted.plain, wanted.versioned
+    libraries = [library for library in scope if library.exports]
+    for library in libraries:
+        if versioned and library.version_definitions:
+            versioned -= exports_of(library).versioned
+        if plain:
+            plain -= exports_of(library).plain
+    if versioned:
+        # A library without version definitions satisfies any version; one with them does so by its unversioned names.
+        for library in libraries:
+            offered = exports_of(library)
+            base = offered.plain if offered.base is None else offered.base
+            versioned = frozenset(symbol for symbol in versioned if symbol.partition("@")[0] not in base)
+    return References(plain, versioned)
 
 
 _MANGLED = re.compile(r"_Z(?:T[VISCTvhcW]|GV|GR|GT|L|St)*N?[rVKRO]*(\d+)")
@@ -86,7 +111,9 @@ def family(symbol: str) -> str:
     return found.group(1) if found else ""
 
 
-@lru_cache(maxsize=1024)
-def families_of(library: Library) -> frozenset[str]:
-    """The namespaces in which a library defines anything. Remembered by identity."""
-    return frozenset(map(family, exports_of(library).plain))
+@lru_cache(maxsize=65536)
+def defines_in_family(library: Library, kin: str) -> bool:
+    """Whether a library exports anything of that namespace or prefix (see `family`)."""
+    text = library.exports
+    heads = (f"_ZN{len(kin)}{kin}", f"_ZNK{len(kin)}{kin}", kin)
+    return text.startswith(heads) or any(f"\n{head}" in text for head in heads)

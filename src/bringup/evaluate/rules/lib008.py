@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from bringup.evaluate.faults import Fault, faults, finding, owner_label, subject_of
 from bringup.evaluate.openings import open_all
 from bringup.evaluate.sonames import provider_of
-from bringup.evaluate.symbols import unresolved
+from bringup.evaluate.symbols import References, unresolved
 from bringup.facts import Facts, Known, Library, variable
 from bringup.findings import Finding, Premise, Remedy, Rule
 
@@ -64,8 +64,10 @@ def _system(facts: Facts) -> tuple[Library, ...]:
 
 def _offers(mine: Library, shadow: Library, fault: Fault) -> bool:
     """Whether the stack's own copy defines something that fails with the copy found first."""
-    wanted = frozenset(one.symbol for one in fault.undefined)
-    helped = len(unresolved(wanted, mine)) < len(unresolved(wanted, shadow))
+    symbols = frozenset(one.symbol for one in fault.undefined)
+    versioned = frozenset(symbol for symbol in symbols if "@" in symbol)
+    wanted = References(symbols - versioned, versioned)
+    helped = unresolved(wanted, [mine]).names < unresolved(wanted, [shadow]).names
     versions = {one.version for one in fault.versions if one.library == shadow.full_path}
     return helped or bool(versions & set(mine.version_definitions))
 
