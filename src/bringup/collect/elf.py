@@ -13,6 +13,7 @@ import mmap
 import struct
 from collections.abc import Callable
 from itertools import compress
+from operator import add, and_, or_
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,7 +36,7 @@ _DT_VERDEF, _DT_VERDEFNUM, _DT_VERNEED, _DT_VERNEEDNUM = 0x6FFFFFFC, 0x6FFFFFFD,
 _FLAGS = ((0x2, "symbolic"), (0x8, "now"))
 _FLAGS_1 = ((0x1, "now"), (0x2, "global"), (0x8, "nodelete"), (0x800, "nodeflib"), (0x8000000, "pie"))
 
-_FATBIN_SECTIONS = (b".nv_fatbin", b"__nv_relfatbin")
+_FATBIN, _RELOCATABLE_FATBIN = b".nv_fatbin", b"__nv_relfatbin"
 
 Buffer = bytes | mmap.mmap | memoryview
 
@@ -87,7 +88,9 @@ def library_from_buffer(
     name = _MACHINES.get(machine, f"em_{machine}")
     if header[4] != 2 or header[5] != 1:
         # 32-bit or big-endian: no process of these stacks loads it, and nothing more of it is needed.
-        return Library(path, root, owner, f"{name}_32" if header[4] == 1 else f"{name}_be", source=source, aliases=aliases)
+        return Library(
+            path, root, owner, f"{name}_32" if header[4] == 1 else f"{name}_be", source=source, aliases=aliases
+        )
     view = memoryview(buffer)
     try:
         return _read(reader, view, name, path, root, owner, source, aliases)
@@ -142,13 +145,14 @@ def _read(
     segments = _segments(reader, phoff, phentsize, phnum)
     reader.loads = [one for one in segments if one.kind == _PT_LOAD]
     sections = _sections(reader, shoff, shentsize, shnum, shstrndx)
-    fatbins = [(one.offset, one.size) for one in sections if one.name in _FATBIN_SECTIONS]
+    fatbins = [(one.offset, one.size) for one in sections if one.name == _FATBIN]
+    if not fatbins:
+        # Relocatable device code: once linked, it stands in .nv_fatbin, and the rest is for a further link only.
+        fatbins = [(one.offset, one.size) for one in sections if one.name == _RELOCATABLE_FATBIN]
     code: tuple[DeviceCode, ...] = device_code_of_sections(reader.buffer, fatbins, reader.subject) if fatbins else ()
     dynamic = next((one for one in segments if one.kind == _PT_DYNAMIC), None)
     if dynamic is None:
-        return Library(
-            path, root, owner, machine, device_code=code, aliases=aliases, size=reader.size, source=source
-        )
+        return Library(path, root, owner, machine, device_code=code, aliases=aliases, size=reader.size, source=source)
     tags, needed = _dynamic(reader, dynamic)
     strings = _strings(reader, tags)
     string = _string_reader(reader, strings)
@@ -347,37 +351,46 @@ def _symbols(
     if start + 24 * count > reader.size:
         raise reader.malformed("the symbol table lies outside of the file")
     table = view[start : start + 24 * count]
-    names = table.cast("I")[::6].tolist() if start % 4 == 0 else struct.unpack(f"<{count * 6}I", table)[::6]
+    numbers = table.cast("I")[::6].tolist()
     info = bytes(table[4::24])
     other = bytes(table[5::24])
     sections = table.cast("H")[3::12].tolist()
-    indexes = _version_indexes(reader, tags, count) if versions else None
+    undefined = bytes(map(_SHN_UNDEF.__eq__, sections))
 
     whole = _names_by_offset(strings)
-    found: list[str] = []
-    for offset in names:
-        text = whole.get(offset)
-        found.append(string(offset) if text is None else text)  # a name that is the tail of another one
+    found: list[str] = [
+        text if text is not None else string(offset)  # None: a name that is the tail of another one
+        for offset, text in zip(numbers, map(whole.get, numbers), strict=True)
+    ]
+    indexes = _version_indexes(reader, tags, count) if versions else None
     if indexes is not None:
-        found = [
-            _versioned(name, index, section, versions)
-            for name, index, section in zip(found, indexes, sections, strict=True)
-        ]
-    # A binding in the upper four bits, a type in the lower: sections and file names (3, 4) are no symbols.
-    strong = bytes(1 if i >> 4 not in (_LOCAL, _WEAK) and i & 15 not in (3, 4) else 0 for i in range(256))
-    weak = bytes(1 if i >> 4 == _WEAK and i & 15 not in (3, 4) else 0 for i in range(256))
-    visible = bytes(1 if i & 3 in (0, 3) else 0 for i in range(256))
-    is_strong, is_weak, is_visible = info.translate(strong), info.translate(weak), other.translate(visible)
-    undefined = [section == _SHN_UNDEF for section in sections]
-    imports = compress(found, map(_both, undefined, is_strong))
-    weak_imports = compress(found, map(_both, undefined, is_weak))
-    defined = [s != _SHN_UNDEF and v and (g or w) for s, v, g, w in zip(sections, is_visible, is_strong, is_weak, strict=True)]
-    exports = compress(found, defined)
+        suffixes = _suffixes(versions, indexes)
+        found = list(map(add, found, map(suffixes.__getitem__, zip(undefined, indexes, strict=True))))
+    is_strong, is_weak = info.translate(_STRONG), info.translate(_WEAK_BINDING)
+    is_defined = bytes(
+        map(and_, map(or_, is_strong, is_weak), map(and_, undefined.translate(_NOT), other.translate(_VISIBLE)))
+    )
+    imports = compress(found, map(and_, undefined, is_strong))
+    weak_imports = compress(found, map(and_, undefined, is_weak))
+    exports = compress(found, is_defined)
     return "\n".join(filter(None, imports)), "\n".join(filter(None, weak_imports)), "\n".join(filter(None, exports))
 
 
-def _both(left: bool, right: int) -> int:
-    return left and right
+# A symbol's info: binding in the upper four bits, type in the lower. Sections and file names (3, 4) are no symbols.
+_STRONG = bytes(int(i >> 4 not in (_LOCAL, _WEAK) and i & 15 not in (3, 4)) for i in range(256))
+_WEAK_BINDING = bytes(int(i >> 4 == _WEAK and i & 15 not in (3, 4)) for i in range(256))
+_VISIBLE = bytes(int(i & 3 in (0, 3)) for i in range(256))  # default and protected; not internal and hidden
+_NOT = bytes(int(i == 0) for i in range(256))
+
+
+def _suffixes(versions: dict[int, str], indexes: tuple[int, ...]) -> dict[tuple[int, int], str]:
+    """What stands behind a name, by (undefined, version index): nothing, ``@VERSION`` or ``@@VERSION``."""
+    found: dict[tuple[int, int], str] = {}
+    for index in set(indexes):
+        version = versions.get(index & 0x7FFF) if index & 0x7FFF > 1 else None
+        found[1, index] = f"@{version}" if version is not None else ""
+        found[0, index] = "" if version is None else f"@{version}" if index & 0x8000 else f"@@{version}"
+    return found
 
 
 def _names_by_offset(strings: bytes) -> dict[int, str]:
@@ -399,10 +412,3 @@ def _version_indexes(reader: _Reader, tags: dict[int, int], count: int) -> tuple
         return None
     data = reader.get(reader.offset_of(tags[_DT_VERSYM]), 2 * count)
     return struct.unpack(f"<{count}H", data)
-
-
-def _versioned(name: str, index: int, section: int, versions: dict[int, str]) -> str:
-    version = versions.get(index & 0x7FFF) if index & 0x7FFF > 1 else None
-    if version is None or not name:
-        return name
-    return f"{name}@{version}" if section == _SHN_UNDEF or index & 0x8000 else f"{name}@@{version}"

@@ -40,7 +40,9 @@ def device_code_of_sections(
     counts: Counter[_Key] = Counter()
     for offset, size in sections:
         if offset < 0 or offset + size > len(buffer):
-            raise MalformedFatbinError(subject, f"a fatbin section of {size} bytes at {offset} lies outside of the file")
+            raise MalformedFatbinError(
+                subject, f"a fatbin section of {size} bytes at {offset} lies outside of the file"
+            )
         for key in _containers(buffer, offset, offset + size, subject):
             counts[key] += 1
     return _sorted(counts)

@@ -54,10 +54,10 @@ def find_environment(path: Path) -> Environment:
         folder = _FOLDER.search(path.parent.name)
         if folder and path.parent.parent.name in ("lib", "lib64"):
             prefix = path.parent.parent.parent
-            interpreter = _interpreter(prefix, _configuration(prefix), folder.group(1), folder.group(2))
+            known = _interpreter(prefix, _configuration(prefix), folder.group(1), folder.group(2))
         else:
-            interpreter = None
-        return Environment(str(path), (str(path), *_linked_roots((str(path),))), interpreter)
+            known = None
+        return Environment(str(path), (str(path), *_linked_roots((str(path),))), known)
     raise UnreadableError(str(path), "holds no Python environment, no site-packages and no wheels")
 
 

@@ -90,8 +90,8 @@ def import_torch(process: Process, facts: Facts) -> TorchImport:
     if dependencies is not None:
         first = process.open(dependencies)
         if not first.loads and any(_is_cuda(entry.soname) for entry in first.missing):
-            for row in _ALL_PRELOADS:
-                _preload(process, world, row)
+            for pattern in _ALL_PRELOADS:
+                _preload(process, world, pattern)
         openings.append(process.open(dependencies, keep=True, everywhere=True))
     if any(process.is_loaded(f"libcudart.so.{major}") for major in (11, 12, 13, 14)):
         row = _row(facts)
