@@ -171,7 +171,7 @@ def assigned_constants(data: bytes, names: frozenset[str]) -> tuple[tuple[str, s
         if isinstance(node, ast.Assign):
             targets, value = node.targets, node.value
         elif isinstance(node, ast.AnnAssign):
-            targets, value = [node.target], node.value
+            targets, value = [node.target], node.value or node.target
         else:
             continue
         for target in targets:
