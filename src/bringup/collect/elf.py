@@ -12,10 +12,10 @@ from __future__ import annotations
 import mmap
 import struct
 from collections.abc import Callable
-from itertools import compress
+from itertools import accumulate, compress
 from operator import add, and_, or_
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from bringup.collect.fatbin import device_code_of_sections
 from bringup.errors import MalformedElfError
@@ -358,10 +358,10 @@ def _symbols(
     undefined = bytes(map(_SHN_UNDEF.__eq__, sections))
 
     whole = _names_by_offset(strings)
-    found: list[str] = [
-        text if text is not None else string(offset)  # None: a name that is the tail of another one
-        for offset, text in zip(numbers, map(whole.get, numbers), strict=True)
-    ]
+    looked_up = list(map(whole.get, numbers))
+    if None in looked_up:  # names that are the tail of another one
+        looked_up = [string(number) if text is None else text for number, text in zip(numbers, looked_up, strict=True)]
+    found = cast("list[str]", looked_up)
     indexes = _version_indexes(reader, tags, count) if versions else None
     if indexes is not None:
         suffixes = _suffixes(versions, indexes)
@@ -396,15 +396,12 @@ def _suffixes(versions: dict[int, str], indexes: tuple[int, ...]) -> dict[tuple[
 def _names_by_offset(strings: bytes) -> dict[int, str]:
     """Every whole string of the table by its offset."""
     parts = strings.decode("latin-1").split("\0")
-    offsets = []
-    position = 0
-    for part in parts:
-        offsets.append(position)
-        position += len(part) + 1
+    # Each string's offset: the lengths of those before it, and a terminator each. All in C: there are 100,000 of them.
+    offsets = map(add, accumulate(map(len, parts), initial=0), range(len(parts)))
     if not strings.isascii():
         parts = [part.encode("latin-1").decode("utf-8", "replace") for part in parts]
     # A name with a line break cannot be: it would make two of one in the joined notation.
-    return dict(zip(offsets, (part.replace("\n", "?") for part in parts) if b"\n" in strings else parts, strict=True))
+    return dict(zip(offsets, (part.replace("\n", "?") for part in parts) if b"\n" in strings else parts, strict=False))
 
 
 def _version_indexes(reader: _Reader, tags: dict[int, int], count: int) -> tuple[int, ...] | None:
