@@ -45,10 +45,9 @@ def cccl_version(number: str) -> str:
 
 
 def program_version(text: str) -> str:
-    """The first dotted number of a ``--version`` answer that is a release, not a packager's: gcc's is the last of line 1."""
+    """The first dotted number of a ``--version`` answer after what a packager put into parentheses."""
     first = text.strip().splitlines()[0] if text.strip() else ""
-    if first.startswith(("gcc", "g++", "cc", "c++")) and ")" in first:
-        first = first.rpartition(")")[2]
+    first = re.sub(r"^\S+ \([^)]*\)", "", first)  # gcc (Debian 12.2.0-14+deb12u1) 12.2.0
     match = re.search(r"\d+(?:\.\d+)+", first)
     return match.group(0) if match else ""
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from itertools import groupby
 
 from bringup.evaluate.jit_users import InStack, compiles, engine_of, in_stack
-from bringup.evaluate.toolchain import Choice, candidate, choose
+from bringup.evaluate.toolchain import Choice, candidate, choose, predict, short, toolkit_release, toolkits
 from bringup.facts import Facts, Interpreter, Known
 from bringup.findings import Finding, Premise, Remedy, Rule, Severity
 from bringup.machine import Machine, Toolkit
@@ -128,6 +128,25 @@ def jit_finding(
         order=order,
         fatal=level == "error",
     )
+
+
+def parts_remedy(facts: Facts, kit: Toolkit, parts: tuple[str, ...]) -> Remedy:
+    """How to bring parts of a toolkit to one release: by wheels where wheels laid it, else by its packages or another one."""
+    if "wheels" in kit.found:
+        wanted = toolkit_release(facts, kit) or f"{short(kit.version('nvcc'))}.*"
+        return Remedy("install the parts in one release", (f'pip install "cuda-toolkit[{",".join(parts)}]=={wanted}"',))
+    whole = next(
+        (
+            one.home
+            for one in toolkits(facts)
+            if one is not kit and not predict(one, cccl=True).fault and {"cublasLt.h", "curand.h"} <= set(one.headers)
+        ),
+        "",
+    )
+    if whole:
+        return Remedy("let CUDA_HOME name a toolkit that is whole", (f"export CUDA_HOME={whole}",), safe=True)
+    dashed = (kit.cudart or short(kit.version("nvcc"))).replace(".", "-")
+    return Remedy(f"complete the toolkit at {kit.home} in its own release", (f"apt-get install cuda-toolkit-{dashed}",))
 
 
 def machine(facts: Facts) -> Machine | None:

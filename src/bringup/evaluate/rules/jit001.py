@@ -29,9 +29,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from bringup.evaluate.jit import ORDER, by_home, compiles_premise, jit_finding, listed, users
 from bringup.evaluate.jit_users import InStack, cuda_of_torch
-from bringup.evaluate.toolchain import compiler_kit, toolkit_release, toolkits, wheels_toolkit
+from bringup.evaluate.toolchain import choose, compiler_kit, toolkit_release, toolkits, wheels_toolkit
 from bringup.facts import Facts
 from bringup.findings import Finding, Premise, Remedy, Rule
 
@@ -76,7 +78,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             )
         )
     first = next((one for one in ones if one.user.absent), ones[0])
-    yield jit_finding(
+    found = jit_finding(
         RULE,
         facts,
         ones,
@@ -88,6 +90,9 @@ def check(facts: Facts) -> Iterator[Finding]:
         order=ORDER["home"],
         subject="nvcc",
     )
+    # Where nothing at all is found, a package that asks at import ends the start there, before any compile.
+    at_import = first.user.stage == "import" and first.default and not choose(facts, first.user.search).home
+    yield replace(found, stage="import", order=90) if at_import else found
 
 
 def _remedies(facts: Facts) -> tuple[Remedy, ...]:

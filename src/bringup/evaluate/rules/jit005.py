@@ -27,10 +27,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bringup.evaluate.jit import ORDER, by_kit, compiles_premise, jit_finding, kit_label, users
-from bringup.evaluate.toolchain import predict, short, toolkit_release
+from bringup.evaluate.jit import ORDER, by_kit, compiles_premise, jit_finding, kit_label, parts_remedy, users
+from bringup.evaluate.toolchain import predict, short
 from bringup.facts import Facts
-from bringup.findings import Finding, Premise, Remedy, Rule
+from bringup.findings import Finding, Premise, Rule
 
 RULE = Rule(
     code="JIT005",
@@ -48,7 +48,6 @@ def check(facts: Facts) -> Iterator[Finding]:
             continue
         nvcc, headers = kit.component("nvcc"), kit.component("runtime")
         assert nvcc is not None
-        wanted = toolkit_release(facts, kit)
         yield jit_finding(
             RULE,
             facts,
@@ -61,12 +60,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             therefore=f"CCCL refuses to compile with nvcc {short(nvcc.version)} and headers of {kit.cudart}",
             predicted_error=prediction.error,
             misread_as="wrong include paths; the paths are right, and which CCCL is used does not matter",
-            remedies=(
-                Remedy(
-                    f"install nvcc, crt and nvvm of the headers' release {kit.cudart}",
-                    (f'pip install "cuda-toolkit[nvcc,cccl,crt,nvvm,cudart]=={wanted}"',),
-                ),
-            ),
+            remedies=(parts_remedy(facts, kit, ("nvcc", "cccl", "crt", "nvvm", "cudart")),),
             order=ORDER["headers"],
             subject="nvidia-cuda-nvcc" if "wheels" in kit.found else kit.home,
         )

@@ -26,10 +26,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bringup.evaluate.jit import ORDER, by_kit, compiles_premise, jit_finding, kit_label, users
-from bringup.evaluate.toolchain import predict, ptx_isa, toolkit_release
+from bringup.evaluate.jit import ORDER, by_kit, compiles_premise, jit_finding, kit_label, parts_remedy, users
+from bringup.evaluate.toolchain import predict, ptx_isa
 from bringup.facts import Facts
-from bringup.findings import Finding, Premise, Remedy, Rule
+from bringup.findings import Finding, Premise, Rule
 from bringup.machine import Toolkit
 
 RULE = Rule(
@@ -46,7 +46,6 @@ def check(facts: Facts) -> Iterator[Finding]:
         prediction = predict(kit, cccl=False)
         if prediction.fault not in ("option", "isa", "arity"):
             continue
-        wanted = toolkit_release(facts, kit)
         yield jit_finding(
             RULE,
             facts,
@@ -58,12 +57,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             therefore="not even an empty kernel compiles",
             predicted_error=prediction.error,
             misread_as="a fault in the package's sources",
-            remedies=(
-                Remedy(
-                    "install all parts in one release",
-                    (f'pip install "cuda-toolkit[nvcc,cccl,crt,nvvm,cudart]=={wanted}"',),
-                ),
-            ),
+            remedies=(parts_remedy(facts, kit, ("nvcc", "cccl", "crt", "nvvm", "cudart")),),
             order=ORDER["parts"],
             subject=kit.home,
         )

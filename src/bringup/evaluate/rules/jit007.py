@@ -26,10 +26,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bringup.evaluate.jit import ORDER, by_kit, compiles_premise, jit_finding, kit_label, listed, users
-from bringup.evaluate.toolchain import predict, toolkit_release
+from bringup.evaluate.jit import ORDER, by_kit, compiles_premise, jit_finding, kit_label, listed, parts_remedy, users
+from bringup.evaluate.toolchain import predict
 from bringup.facts import Facts
-from bringup.findings import Finding, Premise, Remedy, Rule
+from bringup.findings import Finding, Premise, Rule
 
 RULE = Rule(
     code="JIT007",
@@ -63,7 +63,6 @@ def check(facts: Facts) -> Iterator[Finding]:
             ones = tuple(one for one in ones if one.user.extra_headers)
         else:
             continue
-        wanted = toolkit_release(facts, kit) or (kit.version("nvcc").rsplit(".", 1)[0] + ".*")
         yield jit_finding(
             RULE,
             facts,
@@ -74,12 +73,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             ),
             therefore="the compile ends at the first file that needs it",
             predicted_error=error,
-            remedies=(
-                Remedy(
-                    f"install {what} in the toolkit's release",
-                    (f'pip install "cuda-toolkit[{",".join(parts)}]=={wanted}"',),
-                ),
-            ),
+            remedies=(parts_remedy(facts, kit, parts),),
             order=ORDER["parts"],
             subject=kit.home,
         )
