@@ -8,6 +8,7 @@ from functools import lru_cache
 from bringup.evaluate.loading import MissingSoname, MissingVersion, Opening, UndefinedSymbol
 from bringup.evaluate.openings import Judgement, judge_all, open_all
 from bringup.evaluate.sonames import gap
+from bringup.evaluate.variants import Choice, choice
 from bringup.facts import Facts, Known, Library, distribution
 from bringup.findings import Finding, Premise, Remedy, Rule, Severity
 
@@ -62,22 +63,42 @@ def faults(facts: Facts) -> tuple[Fault, ...]:
             found.append(
                 Fault(library, broken, "error", (Premise("importing torch opens it", library.source),), order=10)
             )
-    found += [
-        _fault(facts, judgement)
-        for judgement in judge_all(facts)
-        if judgement.role in _ROLES and (broken is None or judgement.library.full_path != broken.path)
-    ]
+    for judgement in judge_all(facts):
+        library = judgement.library
+        if judgement.opening.foreign or (broken is not None and library.full_path == broken.path):
+            continue
+        picked = _picked(facts, library)
+        if picked is not None and picked.loads is False:
+            continue
+        if picked is not None and picked.loads and judgement.role in ("fault", "variant"):
+            premise = Premise(f"{library.owner} loads it {picked.when}", picked.source)
+            found.append(_fault(facts, judgement, "error", premise))
+        elif judgement.role in _ROLES:
+            found.append(_fault(facts, judgement))
     return tuple(found)
 
 
-def _fault(facts: Facts, judgement: Judgement) -> Fault:
+def _picked(facts: Facts, library: Library) -> Choice | None:
+    """What the table of variants says of a library on the stack's GPUs: loaded where any of them would load it."""
+    gpus = facts.gpus.value if isinstance(facts.gpus, Known) else ()
+    choices = [one for gpu in gpus or (None,) if (one := choice(facts, library, gpu)) is not None]
+    for answer in (True, None, False):
+        for one in choices:
+            if one.loads is answer:
+                return one
+    return None
+
+
+def _fault(
+    facts: Facts, judgement: Judgement, severity: Severity | None = None, relevance: Premise | None = None
+) -> Fault:
     site = judgement.site
     where = f"{site.module} line {site.line}" if site is not None else judgement.library.source
     return Fault(
         library=judgement.library,
         opening=judgement.opening,
-        severity=_severity(facts, judgement),
-        relevance=(Premise(judgement.reason, where),),
+        severity=severity or _severity(facts, judgement),
+        relevance=(relevance or Premise(judgement.reason, where),),
         misread_as=MISREADINGS.get(judgement.library.owner, ""),
     )
 

@@ -51,7 +51,7 @@ _LIBRARY_OF_HEADER = {"cublasLt.h": "cublas", "curand.h": "curand"}
 def check(facts: Facts) -> Iterator[Finding]:
     for kit, now, ones in by_kit(facts, users(facts, "nvcc")):
         prediction = predict(kit, cccl=any("cccl" in one.user.needs for one in ones))
-        extra = sorted({header for one in ones for header in one.user.extra_headers} - set(kit.headers))
+        extra = list(dict.fromkeys(h for one in ones for h in one.user.extra_headers if h not in kit.headers))
         parts: tuple[str, ...]
         if prediction.fault in _PARTS:
             what, part = _PARTS[prediction.fault]

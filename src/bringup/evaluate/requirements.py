@@ -1,0 +1,81 @@
+"""What the distributions of a stack declare of each other, and what of it does not hold."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from msgspec import Struct
+from packaging.markers import UndefinedComparison, UndefinedEnvironmentName, default_environment
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from bringup.facts import Distribution, Facts, Known, distribution
+
+
+class Unmet(Struct, frozen=True):
+    """A declared requirement that the stack does not meet. ``found`` None: the distribution is absent."""
+
+    owner: Distribution
+    name: str
+    specifier: str
+    found: Distribution | None
+
+
+@lru_cache(maxsize=8)
+def unmet_requirements(facts: Facts) -> tuple[Unmet, ...]:
+    """All of them, in the distributions' order. Requirements of extras count only where they name something installed in
+    another release: nothing says that an extra was asked for."""
+    if not isinstance(facts.distributions, Known):
+        return ()
+    environment = _environment(facts)
+    found: list[Unmet] = []
+    for owner in facts.distributions.value:
+        for text in owner.requires:
+            one = _judge(facts, owner, text, environment)
+            if one is not None:
+                found.append(one)
+    return tuple(found)
+
+
+def _judge(facts: Facts, owner: Distribution, text: str, environment: dict[str, str]) -> Unmet | None:
+    requirement = _parse(text)
+    if requirement is None:
+        return None
+    if requirement.marker is not None:
+        try:
+            if not requirement.marker.evaluate({**environment, "extra": ""}):
+                return None
+        except (UndefinedEnvironmentName, UndefinedComparison):
+            return None
+    name = canonicalize_name(requirement.name)
+    there = distribution(facts, name)
+    if there is None:
+        return Unmet(owner, name, str(requirement.specifier), None)
+    try:
+        version = Version(there.version)
+    except InvalidVersion:
+        return None
+    if requirement.specifier.contains(version, prereleases=True):
+        return None
+    return Unmet(owner, name, str(requirement.specifier), there)
+
+
+@lru_cache(maxsize=16384)
+def _parse(text: str) -> Requirement | None:
+    try:
+        return Requirement(text)
+    except InvalidRequirement:
+        return None
+
+
+def _environment(facts: Facts) -> dict[str, str]:
+    environment: dict[str, str] = {**default_environment()}  # type: ignore[dict-item]
+    environment.update(sys_platform="linux", platform_system="Linux", os_name="posix")
+    if isinstance(facts.python, Known):
+        version = facts.python.value.version
+        environment["python_version"] = ".".join(version.split(".")[:2])
+        environment["python_full_version"] = version if version.count(".") == 2 else f"{version}.0"
+    if isinstance(facts.host, Known):
+        environment["platform_machine"] = facts.host.value.machine
+    return environment
