@@ -280,3 +280,18 @@ def variable(facts: Facts, name: str) -> str | None:
     if isinstance(found, Unknown):
         return None
     return next((one.value for one in found.value if one.name == name), None)
+
+
+def fact(facts: Facts, name: str) -> object:
+    """The value of a field by its name; a dotted name (``machine.shm_size``) leads into what is known.
+
+    The first Unknown on the way is the answer: nothing behind it is known.
+    """
+    value: object = facts
+    for part in name.split("."):
+        if isinstance(value, Known):
+            value = value.value
+        value = getattr(value, part)
+        if isinstance(value, Unknown):
+            return value
+    return value

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Sequence
 
 from bringup.evaluate.registry import RULES, RuleModule
-from bringup.facts import Facts, Unknown
+from bringup.facts import Facts, Unknown, fact
 from bringup.findings import STAGES, Finding, UnknownVerdict
 from bringup.report import Evaluation, RuleFault, mask
 
@@ -27,7 +27,7 @@ def evaluate(facts: Facts, rules: Sequence[RuleModule] = RULES) -> Evaluation:
     asked = 0
     for module in rules:
         rule = module.RULE
-        missing = [(name, value) for name in rule.needs if isinstance(value := getattr(facts, name), Unknown)]
+        missing = [(name, value) for name in rule.needs if isinstance(value := fact(facts, name), Unknown)]
         if missing:
             reasons = dict.fromkeys(f"{_words(name)}: {value.reason}" for name, value in missing)
             unknown.append(UnknownVerdict(rule.code, tuple(name for name, _ in missing), "; ".join(reasons)))
@@ -42,7 +42,7 @@ def evaluate(facts: Facts, rules: Sequence[RuleModule] = RULES) -> Evaluation:
 
 
 def _words(name: str) -> str:
-    return name.replace("_", " ")
+    return name.rpartition(".")[2].replace("_", " ")
 
 
 def _place(finding: Finding) -> tuple[int, int, str, str, str, str]:
