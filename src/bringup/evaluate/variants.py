@@ -93,8 +93,15 @@ ROWS: tuple[Row, ...] = (
         "sglang, attention_registry.py, create_flashattention_v3_backend",
     ),
     Row(
+        ("sgl-flash-mla",),
+        r"flash_mla/cuda\.",
+        _major_10,
+        "for FlashMLA on compute capability 10.x",
+        "flash_mla/_loader.py, beside the legacy library for 9.0",
+    ),
+    Row(
         ("sgl-kernel", "sglang-kernel", "sgl-flash-mla"),
-        r"(?:sgl_kernel/flashmla_ops|flash_mla/\w+)\.",
+        r"(?:sgl_kernel/flashmla_ops|flash_mla/_C_legacy)\.",
         _datacenter_9_or_10,
         "for FlashMLA, on compute capability 9.0 and 10.x",
         "sgl_kernel/flash_mla.py",

@@ -47,7 +47,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         first = (libraries or paths)[0]
         yield Finding(
             rule=RULE.code,
-            kind=RULE.kind if libraries else "two_distributions_own_a_file",
+            kind=RULE.kind if all(owner.startswith("nvidia-") for owner in owners) else "two_distributions_own_a_file",
             severity="warning" if libraries else "info",
             stage=RULE.stage,
             subject=owners[0],
