@@ -3,18 +3,18 @@
 Format, decoded by compiling with every -gencode and compress mode and checked against cuobjdump. A container: u32 0xBA55ED50,
 u16 version, u16 header size, u64 size of the entries behind the header. An entry: u16 kind (1 PTX, 2 SASS), u16, u32 header
 size, u64 payload size, u32, u32, u16 minor, u16 major (for PTX: the PTX ISA), u32 architecture, u32, u32, u64 flags. The
-payload, compressed or not, is never touched.
+payload, compressed or not, is never touched. Entries of other kinds (LTO-IR among them) need a linker first and are passed over.
 """
 
 from __future__ import annotations
 
-import mmap
 import re
 import struct
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
+from bringup.collect.filebytes import Buffer, find
 from bringup.errors import MalformedFatbinError
 from bringup.facts import DeviceCode
 
@@ -26,8 +26,14 @@ _PTX, _SASS = 1, 2
 _SUFFIX_A, _SUFFIX_F = 0x100000, 0x200000
 _EM_CUDA = 190
 
-Buffer = bytes | mmap.mmap | memoryview
-_Key = tuple[Literal["sass", "ptx"], int, Literal["", "a", "f"], str]
+# The largest library of published wheels holds 6,000 entries of 40 kinds.
+_MOST_ENTRIES = 1_000_000
+_MOST_KINDS = 10_000
+_MOST_COMPAT = 1 << 16
+
+Suffix = Literal["", "a", "f"]
+_Key = tuple[Literal["sass", "ptx"], int, Suffix, str]
+_SUFFIXES: dict[bytes, Suffix] = {b"": "", b"a": "a", b"f": "f"}
 
 
 def device_code_of_sections(
@@ -37,15 +43,35 @@ def device_code_of_sections(
 
     Raises MalformedFatbinError where a header leads outside of its section.
     """
-    counts: Counter[_Key] = Counter()
+    counts = _Counts(subject)
     for offset, size in sections:
         if offset < 0 or offset + size > len(buffer):
-            raise MalformedFatbinError(
-                subject, f"a fatbin section of {size} bytes at {offset} lies outside of the file"
-            )
-        for key in _containers(buffer, offset, offset + size, subject):
-            counts[key] += 1
-    return _sorted(counts)
+            raise counts.malformed(f"a fatbin section of {size} bytes at {offset} lies outside of the file")
+        _add_section(buffer, offset, offset + size, counts)
+    return counts.sorted()
+
+
+def device_code_without_sections(buffer: Buffer, subject: str) -> tuple[DeviceCode, ...]:
+    """Device code of a library whose section headers are stripped: every sound container that stands anywhere in it.
+
+    The container's first bytes also occur in the code of the CUDA runtime, which compares with them: what is no sound
+    container is passed over here.
+    """
+    counts = _Counts(subject)
+    end = len(buffer)
+    position = find(buffer, _MAGIC_BYTES, 0, end)
+    while position >= 0:
+        following = position + 1
+        found = _Counts(subject)
+        try:
+            reached = _add_container(buffer, position, end, found)
+            if found.entries or reached == position + _CONTAINER.size:
+                counts.add(found)
+                following = reached
+        except MalformedFatbinError:
+            counts.spend(found.entries)
+        position = find(buffer, _MAGIC_BYTES, following, end)
+    return counts.sorted()
 
 
 def read_device_file(data: Buffer, subject: str) -> tuple[DeviceCode, ...]:
@@ -58,49 +84,74 @@ def read_device_file(data: Buffer, subject: str) -> tuple[DeviceCode, ...]:
     return _ptx(bytes(data[:65536]))
 
 
-def _sorted(counts: Counter[_Key]) -> tuple[DeviceCode, ...]:
-    return tuple(sorted(DeviceCode(kind, arch, suffix, isa, n) for (kind, arch, suffix, isa), n in counts.items()))
+class _Counts:
+    """Entries by kind, architecture, suffix and PTX ISA; bounded, since a hostile file could make each one different."""
+
+    def __init__(self, subject: str) -> None:
+        self.subject = subject
+        self.entries = 0
+        self._found: Counter[_Key] = Counter()
+
+    def malformed(self, reason: str) -> MalformedFatbinError:
+        return MalformedFatbinError(self.subject, reason)
+
+    def spend(self, entries: int) -> None:
+        self.entries += entries
+        if self.entries > _MOST_ENTRIES or len(self._found) > _MOST_KINDS:
+            raise self.malformed(f"it holds more than {_MOST_ENTRIES} entries of device code, or {_MOST_KINDS} kinds")
+
+    def note(self, key: _Key) -> None:
+        self._found[key] += 1
+
+    def add(self, other: _Counts) -> None:
+        self._found.update(other._found)
+        self.spend(other.entries)
+
+    def sorted(self) -> tuple[DeviceCode, ...]:
+        return tuple(sorted(DeviceCode(*key, n) for key, n in self._found.items()))
 
 
-def _containers(buffer: Buffer, start: int, end: int, subject: str) -> Iterator[_Key]:
-    position = start
+def _add_section(buffer: Buffer, position: int, end: int, counts: _Counts) -> None:
+    """Containers one behind the other, each padded to 8 bytes by the linker."""
     while position + _CONTAINER.size <= end:
-        magic, _, header, size = _CONTAINER.unpack_from(buffer, position)
-        if magic != _MAGIC:
-            # Linkers pad between containers; anything else than zeros is another format.
-            position = _next_container(buffer, position, end)
-            continue
-        if header < _CONTAINER.size or position + header + size > end:
-            raise MalformedFatbinError(subject, f"a fatbin of {size} bytes at {position} does not fit its section")
-        yield from _entries(buffer, position + header, position + header + size, subject)
-        position += header + size
+        if bytes(buffer[position : position + 4]) != _MAGIC_BYTES:
+            position = find(buffer, _MAGIC_BYTES, position + 1, end)
+            if position < 0:
+                return
+        position = _add_container(buffer, position, end, counts)
         position += -position % 8
 
 
-def _next_container(buffer: Buffer, position: int, end: int) -> int:
-    if isinstance(buffer, memoryview):
-        found = bytes(buffer[position + 1 : end]).find(_MAGIC_BYTES)
-        return position + 1 + found if found >= 0 else end
-    found = buffer.find(_MAGIC_BYTES, position + 1, end)
-    return found if found >= 0 else end
+def _add_container(buffer: Buffer, position: int, end: int, counts: _Counts) -> int:
+    """Count a container's entries; returns where it ends."""
+    head = bytes(buffer[position : min(position + _CONTAINER.size + _ENTRY.size, end)])
+    if len(head) < _CONTAINER.size:
+        raise counts.malformed(f"a fatbin at {position} is cut off")
+    _, _, header, size = _CONTAINER.unpack_from(head)
+    start, stop = position + header, position + header + size
+    if header < _CONTAINER.size or stop > end:
+        raise counts.malformed(f"a fatbin of {size} bytes at {position} does not fit its section")
+    # Container and first entry are read at once: most containers of a library hold few entries.
+    entry = head[header : header + _ENTRY.size]
+    while start + _ENTRY.size <= stop:
+        if len(entry) < _ENTRY.size:
+            entry = bytes(buffer[start : start + _ENTRY.size])
+            if len(entry) < _ENTRY.size:
+                raise counts.malformed(f"the file ended at {start + len(entry)} while it was read")
+        kind, _, header, payload, _, _, minor, major, arch, _, _, flags = _ENTRY.unpack(entry)
+        counts.spend(1)
+        if header < _ENTRY.size or start + header + payload > stop:
+            raise counts.malformed(f"an entry of {payload} bytes at {start} does not fit its fatbin")
+        if kind in (_SASS, _PTX):
+            suffix: Suffix = "a" if flags & _SUFFIX_A else "f" if flags & _SUFFIX_F else ""
+            counts.note(("sass", arch, suffix, "") if kind == _SASS else ("ptx", arch, suffix, f"{major}.{minor}"))
+        start += header + payload
+        entry = b""
+    return stop
 
 
-def _entries(buffer: Buffer, start: int, end: int, subject: str) -> Iterator[_Key]:
-    position = start
-    while position + _ENTRY.size <= end:
-        kind, _, header, payload, _, _, minor, major, arch, _, _, flags = _ENTRY.unpack_from(buffer, position)
-        if header < _ENTRY.size or position + header + payload > end:
-            raise MalformedFatbinError(subject, f"an entry of {payload} bytes at {position} does not fit its fatbin")
-        suffix: Literal["", "a", "f"] = "a" if flags & _SUFFIX_A else "f" if flags & _SUFFIX_F else ""
-        if kind == _SASS:
-            yield "sass", arch, suffix, ""
-        elif kind == _PTX:
-            yield "ptx", arch, suffix, f"{major}.{minor}"
-        position += header + payload
-
-
-_PTX_VERSION = re.compile(rb"^\s*\.version\s+(\d+)\.(\d+)", re.M)
-_PTX_TARGET = re.compile(rb"^\s*\.target\s+sm_(\d+)([af]?)", re.M)
+_PTX_VERSION = re.compile(rb"^\s*\.version\s+(\d{1,4})\.(\d{1,4})\s", re.M)
+_PTX_TARGET = re.compile(rb"^\s*\.target\s+(?:compute|sm)_(\d{1,4})([af]?)\b", re.M)
 
 
 def _ptx(head: bytes) -> tuple[DeviceCode, ...]:
@@ -108,40 +159,53 @@ def _ptx(head: bytes) -> tuple[DeviceCode, ...]:
     if version is None or target is None:
         return ()
     isa = f"{int(version.group(1))}.{int(version.group(2))}"
-    suffix: Literal["", "a", "f"] = {b"a": "a", b"f": "f"}.get(target.group(2), "")  # type: ignore[assignment]
-    return (DeviceCode("ptx", int(target.group(1)), suffix, isa),)
+    return (DeviceCode("ptx", int(target.group(1)), _SUFFIXES[target.group(2)], isa),)
+
+
+# --- cubins -----------------------------------------------------------------------------------------------------------
+
+_COMPAT, _TOOL_NOTE = b".nv.compat", b".note.nv.tkinfo"
+_SECTION = struct.Struct("<IIQQQQIIQQ")
 
 
 def _cubin(data: Buffer, subject: str) -> tuple[DeviceCode, ...]:
     """A cubin is an ELF file whose e_flags hold the architecture.
 
     Since ABI version 8 (CUDA 13) in bits 8 to 15, with the suffix ``a`` as attribute 9 of section .nv.compat; before, in the low
-    byte, with the suffix in bit 11. A cubin for a family target (``f``) says the plain architecture, here as in cuobjdump.
+    byte, with the suffix in bit 11. The suffix ``f`` stands nowhere but in the note of ptxas' command line.
     """
-    if len(data) < 64:
+    header = bytes(data[:64])
+    if len(header) < 64:
         raise MalformedFatbinError(subject, "a cubin shorter than its header")
-    if struct.unpack_from("<H", data, 18)[0] != _EM_CUDA:
+    if struct.unpack_from("<H", header, 18)[0] != _EM_CUDA:
         return ()
-    flags = struct.unpack_from("<I", data, 48)[0]
-    if bytes(data[8:9])[0] >= 8:
-        arch, specific = (flags >> 8) & 0xFF, _is_arch_specific(_section(data, b".nv.compat"))
+    flags = struct.unpack_from("<I", header, 48)[0]
+    sections = dict(_sections(data, header))
+    if header[8] >= 8:
+        arch, specific = (flags >> 8) & 0xFF, _is_arch_specific(sections.get(_COMPAT, b""))
     else:
         arch, specific = flags & 0xFF, bool(flags & 0x800)
-    return (DeviceCode("sass", arch, "a" if specific else ""),)
+    suffix: Suffix = "a" if specific else ""
+    if not specific and re.search(rb"-arch(?:=|\s+)sm_%df\b" % arch, sections.get(_TOOL_NOTE, b"")):
+        suffix = "f"
+    return (DeviceCode("sass", arch, suffix),)
 
 
-def _section(data: Buffer, wanted: bytes) -> bytes:
-    """A section's bytes, empty where there is none of that name or where the headers do not fit the file."""
-    offset = struct.unpack_from("<Q", data, 40)[0]
-    entry, count, names_index = struct.unpack_from("<HHH", data, 58)
-    if entry != 64 or names_index >= count or offset + 64 * count > len(data):
-        return b""
-    headers = list(struct.iter_unpack("<IIQQQQIIQQ", bytes(data[offset : offset + 64 * count])))
-    names = bytes(data[headers[names_index][4] :][: headers[names_index][5]])
+def _sections(data: Buffer, header: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """The two sections that matter, by name; none where the headers do not fit the file."""
+    offset = struct.unpack_from("<Q", header, 40)[0]
+    entry, count, names_index = struct.unpack_from("<HHH", header, 58)
+    if entry != _SECTION.size or names_index >= count or offset + _SECTION.size * count > len(data):
+        return
+    headers = list(_SECTION.iter_unpack(bytes(data[offset : offset + _SECTION.size * count])))
+    names_at, names_size = headers[names_index][4:6]
+    if names_at + names_size > len(data):
+        return
+    names = bytes(data[names_at : names_at + names_size])
     for name, _, _, _, start, size, *_ in headers:
-        if names[name : name + len(wanted) + 1] == wanted + b"\0" and start + size <= len(data):
-            return bytes(data[start : start + size])
-    return b""
+        for wanted in (_COMPAT, _TOOL_NOTE):
+            if names[name : name + len(wanted) + 1] == wanted + b"\0" and start + size <= len(data):
+                yield wanted, bytes(data[start : start + min(size, _MOST_COMPAT)])
 
 
 def _is_arch_specific(compat: bytes) -> bool:
