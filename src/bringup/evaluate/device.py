@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from bringup.evaluate.coverage import Coverage, verdict
 from bringup.evaluate.variants import choice
-from bringup.facts import DeviceCode, Facts, Gpu, Known, Library
+from bringup.facts import DeviceCode, Driver, Facts, Gpu, Known, Library
 from bringup.findings import Severity
 
 GapKind = Literal["too_old", "arch_specific", "absent", "ptx_too_new"]
@@ -48,13 +48,12 @@ def device_gaps(facts: Facts) -> tuple[DeviceGap, ...]:
     return tuple(found)
 
 
-def _gaps(facts: Facts, owner: str, libraries: list[Library], gpu: Gpu, driver: object) -> list[DeviceGap]:
-    from bringup.facts import Driver
-
-    known = driver if isinstance(driver, Driver) else None
-    covered = {library.path: verdict(library.device_code, gpu, known) for library in libraries}
+def _gaps(facts: Facts, owner: str, libraries: list[Library], gpu: Gpu, driver: Driver | None) -> list[DeviceGap]:
+    covered = {library.path: verdict(library.device_code, gpu, driver) for library in libraries}
     relevant = [library for library in libraries if not _passed_over(facts, library, gpu)]
     whole = bool(relevant) and all(covered[library.path].runs is False for library in relevant)
+    # Where the table names the library that is loaded, that one speaks for the package.
+    certain = any((chosen := choice(facts, library, gpu)) is not None and chosen.loads for library in libraries)
     found: list[DeviceGap] = []
     for library in libraries:
         coverage = covered[library.path]
@@ -71,7 +70,7 @@ def _gaps(facts: Facts, owner: str, libraries: list[Library], gpu: Gpu, driver: 
             severity = "error" if main else "warning"
             why = "torch runs every operation from it" if main else "torch opens it when one of its operations is used"
             source = library.source
-        elif whole and library is relevant[0]:
+        elif whole and not certain and library is relevant[0]:
             severity, why, source = "error", f"no library of {owner or 'its package'} has any", library.source
         else:
             severity, why, source = "info", "only the operations of this file are unavailable", library.source

@@ -177,6 +177,13 @@ ROWS: tuple[Row, ...] = (
         "deep_ep",
     ),
     Row(
+        ("nccl-extensions",),
+        r"nccl/(?:m2n|ep)/",
+        _never,
+        "where an expert-parallel or transfer back end over NCCL is chosen",
+        "nccl_extensions' metadata; sglang, --moe-a2a-backend",
+    ),
+    Row(
         ("nvidia-cudnn-cu12", "nvidia-cudnn-cu13"),
         r"nvidia/cudnn/",
         lambda facts, gpu, match: None,
