@@ -18,6 +18,7 @@ from bringup.errors import MalformedWheelError
 from bringup.facts import Distribution
 
 _MODULE_SUFFIXES = (".py", ".so", ".pyd")
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 
 
 class _DirectUrl(msgspec.Struct):
@@ -69,17 +70,24 @@ def distribution_from(
     direct_url: bytes | None = None,
     installer: bytes | None = None,
     read_file: Callable[[str], bytes | None] = lambda path: None,
+    paths: tuple[str, ...] | None = None,
     source: str,
 ) -> Distribution:
     """A distribution from the content of its files. ``read_file`` reads one more by its path below site-packages.
 
-    Raises MalformedWheelError, naming ``source``, where METADATA names no distribution or version.
+    ``paths``: its installed files where the caller knows them better than RECORD does (a wheel without one, say).
+    Raises MalformedWheelError, naming ``source``, where METADATA is binary, or names no distribution or version.
     """
+    if b"\0" in metadata:
+        raise MalformedWheelError(source, "METADATA holds binary data instead of text")
     headers = parse_headers(metadata)
     name, version = _first(headers, "name"), _first(headers, "version")
     if not name or not version:
         raise MalformedWheelError(source, "METADATA names no distribution and version")
-    paths = record_paths(record or b"")
+    if not _NAME.fullmatch(name):
+        raise MalformedWheelError(source, f"METADATA names {name[:80]!r}, which is no distribution's name")
+    if paths is None:
+        paths = record_paths(record or b"")
     normalized = canonicalize_name(name)
     tags = parse_headers(wheel or b"").get("tag", ())
     url, editable = _direct_url(direct_url)
