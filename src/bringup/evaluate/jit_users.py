@@ -95,7 +95,7 @@ USERS: tuple[JitUser, ...] = (
         absent="RuntimeError: Could not find nvcc and default cuda_home='/usr/local/cuda' doesn't exist",
         order=50,
         prebuilt=("flashinfer-jit-cache",),
-        extra_headers=("cublasLt.h", "curand.h"),
+        extra_headers=("curand.h", "cublasLt.h"),
     ),
     JitUser(
         "tilelang",
