@@ -6,6 +6,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from bringup.collect.host import with_this_machine
 from bringup.collect.load_sites import Package, find_load_sites
 from bringup.collect.stack import environment_facts, python_sources
 from bringup.evaluate.openings import open_all
@@ -13,8 +14,8 @@ from bringup.facts import Facts, Known, Library, LoadSite, distribution
 
 
 def read_environment(path: Path | None) -> Facts:
-    """Facts of an installed environment, with the load sites of every library that would not open."""
-    return with_load_sites(environment_facts(path))
+    """Facts of an installed environment and of the machine below it, with the load sites of what would not open."""
+    return with_load_sites(with_this_machine(environment_facts(path)))
 
 
 def with_load_sites(facts: Facts) -> Facts:

@@ -244,3 +244,11 @@ def with_machine(facts: Facts, observed: Mapping[str, Any]) -> Facts:
         driver=facts.driver if isinstance(facts.driver, Known) else driver_of(machine, observed),
         variables=facts.variables if isinstance(facts.variables, Known) else Known(variables, where),
     )
+
+
+def with_this_machine(facts: Facts, variables: Mapping[str, str] | None = None) -> Facts:
+    """The facts of an environment of this machine with those of the machine below it."""
+    python = facts.python.value if isinstance(facts.python, Known) else None
+    prefix = python.prefix if python is not None else ""
+    include = python.include if python is not None else ""
+    return with_machine(facts, observe(prefix, facts.roots, include, variables=variables))
