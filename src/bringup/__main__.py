@@ -1,0 +1,7 @@
+"""``python -m bringup``."""
+
+import sys
+
+from bringup.cli import main
+
+sys.exit(main())

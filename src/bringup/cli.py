@@ -1,0 +1,91 @@
+"""The command line: picks the verb, and turns errors into one line and an exit code.
+
+A verb is a module in bringup/commands/ with ``add_arguments(parser)`` and ``run(arguments) -> int``. It is imported only when it
+is chosen, so that ``bringup --help`` stays quick. A new verb is one line in `VERBS`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from bringup import __version__
+from bringup.errors import BringupError
+
+
+class Verb(NamedTuple):
+    """A sub-command: its name, the module that implements it, and what it is for in a line."""
+
+    name: str
+    module: str
+    purpose: str
+
+
+VERBS: tuple[Verb, ...] = (
+    Verb("check", "bringup.commands.check", "report every incompatibility of a stack at once, root cause first"),
+    Verb("facts", "bringup.commands.facts", "write what is known about a stack to a file, for a check elsewhere"),
+    Verb("explain", "bringup.commands.explain", "print the documentation of a rule or kind"),
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code; never raises an error that a person should not see."""
+    try:
+        return main_inner(sys.argv[1:] if argv is None else argv)
+    except BringupError as error:
+        print(f"bringup: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader went away (head, less): no fault. Python would still complain when it flushes stdout at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        if os.environ.get("BRINGUP_DEBUG"):
+            raise
+        print(
+            f"bringup: a fault of bringup's own: {type(error).__name__}: {error}\n"
+            "bringup: set BRINGUP_DEBUG=1 and run it again for the traceback, which a bug report needs",
+            file=sys.stderr,
+        )
+        return 4
+
+
+def main_inner(argv: Sequence[str]) -> int:
+    """As `main`, but errors are raised. Raises SystemExit for --help, --version and usage errors, as argparse does."""
+    import argparse
+
+    parser = argparse.ArgumentParser(
+        prog="bringup",
+        description="See every incompatibility of a GPU software stack at once, before the first start.",
+        epilog="bringup VERB --help tells more. Exit codes: 0 nothing wrong, 1 findings, 2 usage, 3 unreadable target, 4 own fault.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"bringup {__version__}")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    chosen = next((argument for argument in argv if not argument.startswith("-")), "")
+    run = None
+    for verb in VERBS:
+        child = verbs.add_parser(verb.name, help=verb.purpose, description=_sentence(verb.purpose), allow_abbrev=False)
+        if verb.name == chosen:
+            from importlib import import_module
+
+            module = import_module(verb.module)
+            module.add_arguments(child)
+            run = module.run
+    arguments = parser.parse_args(argv)
+    assert run is not None, "argparse accepts only the verbs above"
+    result = run(arguments)
+    sys.stdout.flush()
+    return int(result)
+
+
+def _sentence(purpose: str) -> str:
+    return f"{purpose[0].upper()}{purpose[1:]}."
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+"""``bringup check``: read a stack without importing or running any of it, and report what does not fit together."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+
+from bringup import __version__
+from bringup.commands.common import add_target_arguments, note, read_stack, write_result
+from bringup.evaluate.engine import evaluate
+from bringup.evaluate.layers import layers
+from bringup.facts import Facts
+from bringup.findings import SEVERITIES
+from bringup.report import Evaluation, Report, build
+
+FORMATS = ("text", "json", "sarif", "html")
+PIPED_WIDTH = 100
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the verb."""
+    add_target_arguments(parser)
+    parser.add_argument(
+        "--format", choices=FORMATS, default="text", help="how to write the report (default: %(default)s)"
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the report there instead of standard output")
+    parser.add_argument(
+        "--fail-on",
+        choices=("error", "warning", "never"),
+        default="error",
+        help="the least finding that makes the exit code 1 (default: %(default)s)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Check a target. Returns the exit code."""
+    facts = read_stack(arguments)
+    report, evaluation = judge(facts)
+    for fault in evaluation.faults:
+        note(f"bringup: rule {fault.rule} failed, which is a fault of bringup's own; -v shows the traceback")
+        if arguments.verbose:
+            note(fault.traceback.rstrip())
+    write_result(render(report, arguments.format, arguments.output, arguments.verbose), arguments.output, arguments)
+    return exit_code(report, evaluation, arguments.fail_on)
+
+
+def judge(facts: Facts) -> tuple[Report, Evaluation]:
+    """Facts to report: the same facts give the same report."""
+    evaluation = evaluate(facts)
+    return build(facts, evaluation, layers(facts, evaluation.findings), __version__), evaluation
+
+
+def render(report: Report, form: str, output: str | None, verbose: bool) -> str:
+    """The report in one of `FORMATS`. Colour only where standard output is a terminal and takes the text."""
+    if form == "json":
+        from bringup.explain.json import render_json
+
+        return render_json(report)
+    if form == "sarif":
+        from bringup.explain.sarif import render_sarif
+
+        return render_sarif(report)
+    if form == "html":
+        from bringup.explain.html import render_html
+
+        return render_html(report)
+    from bringup.explain.text import render_text, text_lines
+
+    if output or not sys.stdout.isatty():
+        return render_text(report, width=PIPED_WIDTH, verbose=verbose)
+    from bringup.explain.terminal import coloured
+
+    width = shutil.get_terminal_size().columns
+    return coloured(text_lines(report, width=width, verbose=verbose), width)
+
+
+def exit_code(report: Report, evaluation: Evaluation, fail_on: str) -> int:
+    """0 nothing at or above ``fail_on``, 1 findings, 4 where a rule failed and "nothing wrong" can therefore not be said."""
+    if fail_on == "never":
+        return 0
+    counted = SEVERITIES[: SEVERITIES.index("error" if fail_on == "error" else "warning") + 1]
+    if any(report.count(severity) for severity in counted):
+        return 1
+    return 4 if evaluation.faults else 0

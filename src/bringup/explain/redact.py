@@ -1,0 +1,87 @@
+"""Takes out of a text what tells who and where: home folders, users, hosts, tokens, addresses, credentials.
+
+Pure: what the machine knows of itself (its name, its user) is passed in. It rather takes out too much than too little, apart
+from versions of packages, which a report is about.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+
+class Private(Struct, frozen=True):
+    """Names that must not appear: of this machine, of its user."""
+
+    hosts: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+    homes: tuple[str, ...] = ()
+
+
+_EVERYDAY = frozenset(
+    {"root", "user", "ubuntu", "admin", "runner", "nobody", "localhost", "home", "python", "torch", "cuda", "gpu"}
+)
+"""Names of users and hosts that identify nobody, and that are words of a report."""
+
+_HOME = re.compile(r"(?<![\w.~-])/(?:(?:var/)?home|Users|export/home|mnt/home|data/home)/([A-Za-z0-9._@-]+)")
+_TOKEN = re.compile(
+    r"\b(?:hf_[A-Za-z0-9]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|sk-[\w-]{16,}|pypi-[\w-]{16,}"
+    r"|xox[abprs]-[\w-]{10,}|AKIA[A-Z0-9]{16}|nvapi-[\w-]{16,}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*)"
+)
+_BEARER = re.compile(r"(?i)\b(bearer|basic|token)(\s+)[A-Za-z0-9+/_.=-]{12,}")
+_ASSIGNED = re.compile(
+    r"(?i)\b([A-Z0-9_]*(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_?KEY|CREDENTIALS?)[A-Z0-9_]*)(\s*[=:]\s*[\"']?)([^\s\"',;]+)"
+)
+_USERINFO = re.compile(r"\b([a-z][a-z0-9+.-]*://)[^\s/@\"']+@", re.I)
+_QUERY = re.compile(r"(?i)([?&](?:token|key|signature|sig|auth|password|x-amz-[a-z-]+)=)[^&\s\"']+")
+_EMAIL = re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}\b")
+_UUID = re.compile(r"\b((?:GPU|MIG)-)?[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b")
+_MAC = re.compile(r"(?<![\w:])(?:[0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}(?![\w:])")
+_OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
+_IPV4 = re.compile(rf"(?<![\w.])(?:{_OCTET}\.){{3}}{_OCTET}(?![\w]|\.\d)")
+_IPV6 = re.compile(
+    r"(?<![\w:.])(?=[0-9a-fA-F:]*[0-9a-fA-F])(?:(?:[0-9a-fA-F]{1,4}:){7}[0-9a-fA-F]{1,4}"
+    r"|(?:[0-9a-fA-F]{1,4}:){1,6}(?::[0-9a-fA-F]{1,4}){1,6}|(?:[0-9a-fA-F]{1,4}:){2,7}:|::(?:[0-9a-fA-F]{1,4}:){1,6}[0-9a-fA-F]{1,4})(?![\w:])"
+)
+# A version of four parts looks like an address: it follows ==, a hyphenated package name, or "version".
+_VERSION_BEFORE = re.compile(r"(?:[=<>~!]=?\s?|-|\b[A-Za-z]\w*(?:-\w+)+\s|\b(?:version|CUDA|release)\s)$", re.I)
+_PLACE = re.compile(r"\b(ssh|docker|kubectl)://[^\s\"'?/]+")
+
+
+def redact(text: str, private: Private | None = None) -> str:
+    """The text without what is private. Applied twice it changes nothing more."""
+    private = private or Private()
+    users = set(private.users) | {found.group(1) for found in _HOME.finditer(text)}
+    text = _TOKEN.sub("[token]", text)
+    text = _BEARER.sub(r"\1\2[token]", text)
+    text = _QUERY.sub(r"\1[secret]", text)
+    text = _PLACE.sub(r"\1://[host]", text)
+    text = _USERINFO.sub(r"\1[credentials]@", text)
+    text = _ASSIGNED.sub(r"\1\2[secret]", text)
+    text = _EMAIL.sub("[mail]", text)
+    text = _UUID.sub(lambda found: f"{found.group(1) or ''}[uuid]", text)
+    text = _MAC.sub("[mac]", text)
+    text = _IPV4.sub(_address, text)
+    text = _IPV6.sub("[address]", text)
+    for home in sorted((one.rstrip("/") for one in private.homes), key=len, reverse=True):
+        if home:
+            text = re.sub(rf"(?<![\w.-]){re.escape(home)}(?=[/\s\"':,;)]|$)", "~", text)
+    text = _HOME.sub("~", text)
+    text = _names(text, users, "[user]")
+    return _names(text, private.hosts, "[host]")
+
+
+def _address(found: re.Match[str]) -> str:
+    address = found.group()
+    if address in ("127.0.0.1", "0.0.0.0", "255.255.255.255"):
+        return address
+    return address if _VERSION_BEFORE.search(found.string[: found.start()][-80:]) else "[address]"
+
+
+def _names(text: str, names: Iterable[str], instead: str) -> str:
+    for name in sorted(set(names), key=len, reverse=True):
+        if len(name) > 2 and name.lower() not in _EVERYDAY:
+            text = re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", instead, text)
+    return text
