@@ -22,8 +22,9 @@ ORDER: tuple[CoverageKind, ...] = ("native", "same_major", "family", "ptx", "ptx
 TEGRA = frozenset({(5, 3), (6, 2), (7, 2), (8, 7), (11, 0)})
 """Compute capabilities of Jetson parts, whose SASS is their own."""
 
-FAMILIES = (frozenset({(10, 0), (10, 3)}), frozenset({(11, 0)}), frozenset({(12, 0), (12, 1)}), frozenset({(10, 7)}))
-"""Compute capabilities that run each other's family code. Source: CUDA programming guide, family-specific features."""
+FAMILIES = (frozenset({(10, 0), (10, 3), (10, 7)}), frozenset({(11, 0)}), frozenset({(12, 0), (12, 1)}))
+"""Compute capabilities of one family. Source: ptxas of CUDA 13.5, which compiles ``.target sm_100f`` for sm_100, 103 and 107,
+``sm_110f`` for sm_110, ``sm_120f`` for sm_120 and 121, and refuses every other."""
 
 
 class Coverage(Struct, frozen=True):
