@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from bringup.collect.host import with_this_machine
 from bringup.collect.load_sites import Package, find_load_sites
+from bringup.collect.parallel import map_on_cores
 from bringup.collect.stack import environment_facts, python_sources
-from bringup.evaluate.openings import open_all
-from bringup.facts import Facts, Known, Library, LoadSite, distribution
+from bringup.evaluate.openings import asked_about
+from bringup.facts import Facts, Known, LoadSite, distribution
 
 
 def read_environment(path: Path | None) -> Facts:
@@ -20,14 +22,26 @@ def read_environment(path: Path | None) -> Facts:
 
 def with_load_sites(facts: Facts) -> Facts:
     """Add the places that open those libraries which would not open. Others' are not looked for: they tell nothing."""
-    by_owner: dict[str, list[Library]] = {}
-    for library, _ in open_all(facts).failures:
-        if library.owner:
-            by_owner.setdefault(library.owner, []).append(library)
-    sites: list[LoadSite] = []
-    for owner, libraries in by_owner.items():
-        package = Package(python_sources(facts, owner))
-        known = distribution(facts, owner)
-        roots = frozenset(known.top_level) if known is not None else frozenset()
-        sites += find_load_sites(package, [library.path for library in libraries], roots)
-    return replace(facts, load_sites=Known(tuple(sites), "Python sources of the distributions"))
+    by_owner: dict[str, list[str]] = {}
+    for library in asked_about(facts):
+        by_owner.setdefault(library.owner, []).append(library.path)
+    requests = [_Request(owner, tuple(paths)) for owner, paths in by_owner.items()]
+    found = map_on_cores(lambda one: _read_sites(facts, one), requests, lambda one: len(one.paths), _Sites, worth=2)
+    sites = tuple(site for one in found for site in one.sites)
+    return replace(facts, load_sites=Known(sites, "Python sources of the distributions"))
+
+
+class _Request(Struct, frozen=True):
+    owner: str
+    paths: tuple[str, ...]
+
+
+class _Sites(Struct, frozen=True):
+    sites: tuple[LoadSite, ...]
+
+
+def _read_sites(facts: Facts, request: _Request) -> _Sites:
+    package = Package(python_sources(facts, request.owner))
+    known = distribution(facts, request.owner)
+    roots = frozenset(known.top_level) if known is not None else frozenset()
+    return _Sites(find_load_sites(package, request.paths, roots))

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
+from bringup.collect.cache import Cache
 from bringup.collect.elf import read_library
 from bringup.collect.fatbin import read_device_file
-from bringup.collect.metadata import read_distribution
+from bringup.collect.metadata import BUILD_FILES, read_distribution
 from bringup.collect.parallel import map_on_cores
 from bringup.collect.tree import Tree, walk
 from bringup.errors import UnreadableError
@@ -47,21 +50,110 @@ class RootFacts(Struct, frozen=True):
     unreadable: tuple[UnreadableFile, ...]
 
 
-def read_roots(roots: Sequence[str]) -> RootFacts:
-    """Read site-packages folders. Raises nothing for a damaged file in them: it is an `UnreadableFile`."""
-    trees = [walk(root) for root in roots]
+class Listing(Struct, frozen=True):
+    """What the folders held when they were read: their listings, and the stamps of all files that were read."""
+
+    trees: tuple[Tree, ...]
+    stamps: tuple[tuple[str, int, int, int], ...]
+    """Path, size, mtime in nanoseconds, inode; sizes of -1 for files that were not there."""
+
+
+def read_roots(roots: Sequence[str], cache: Cache | None = None) -> tuple[str, RootFacts]:
+    """Read site-packages folders. Raises nothing for a damaged file in them: it is an `UnreadableFile`.
+
+    Returns the folders' fingerprint, too: the same one means the same facts.
+    """
+    cache = cache or Cache(None)
+    known = _known_listing(cache, roots)
+    if known is not None and _unchanged(known):
+        fingerprint = _fingerprint(known)
+        blob = cache.get(f"roots:{fingerprint}")
+        if blob is not None:
+            try:
+                return fingerprint, msgspec.msgpack.decode(blob, type=RootFacts)
+            except msgspec.DecodeError:
+                pass  # damaged: read again
+    return _read_anew(roots, known, cache)
+
+
+def fingerprint_of(roots: Sequence[str], cache: Cache) -> str | None:
+    """The folders' fingerprint where nothing has changed since they were last read; None where it has, or never were."""
+    known = _known_listing(cache, roots)
+    return _fingerprint(known) if known is not None and _unchanged(known) else None
+
+
+def _read_anew(roots: Sequence[str], known: Listing | None, cache: Cache) -> tuple[str, RootFacts]:
+    before = {tree.root: tree for tree in known.trees} if known is not None else {}
+    trees = [walk(root, before.get(root)) for root in roots]
     infos = [info for tree in trees for info in _info_folders(tree)]
     distributions, owners, shared, broken = _distributions(infos)
     files = [file for tree in trees for file in _library_files(tree, owners)]
     reads = map_on_cores(read_one, files, lambda file: 40_000 + file.size**0.5, LibraryRead)
     devices, damaged = _device_files(trees, owners)
-    return RootFacts(
+    facts = RootFacts(
         distributions=distributions,
         shared_paths=shared,
         libraries=tuple(one.library for one in reads if one.library is not None),
         device_files=devices,
         unreadable=(*broken, *(one.unreadable for one in reads if one.unreadable is not None), *damaged),
     )
+    listing = Listing(tuple(trees), _stamps(trees, infos))
+    fingerprint = _fingerprint(listing)
+    if cache.put(f"roots:{fingerprint}", msgspec.msgpack.encode(facts)):
+        cache.put(_listing_key(roots), msgspec.msgpack.encode(listing))
+    return fingerprint, facts
+
+
+def _listing_key(roots: Sequence[str]) -> str:
+    return "listing:" + "\0".join(roots)
+
+
+def _known_listing(cache: Cache, roots: Sequence[str]) -> Listing | None:
+    blob = cache.get(_listing_key(roots))
+    if blob is None:
+        return None
+    try:
+        return msgspec.msgpack.decode(blob, type=Listing)
+    except msgspec.DecodeError:
+        return None
+
+
+def _unchanged(listing: Listing) -> bool:
+    """Whether every folder and file is as it was. Only asks for their status."""
+    stat = os.stat
+    try:
+        for tree in listing.trees:
+            for folder in tree.folders:
+                if stat(folder.path).st_mtime_ns != folder.mtime_ns:
+                    return False
+    except OSError:
+        return False
+    return all(_stamp(path) == (path, size, mtime, inode) for path, size, mtime, inode in listing.stamps)
+
+
+def _stamp(path: str) -> tuple[str, int, int, int]:
+    try:
+        status = os.stat(path)  # noqa: PTH116 - thousands of files
+    except OSError:
+        return path, -1, 0, 0
+    return path, status.st_size, status.st_mtime_ns, status.st_ino
+
+
+_READ_OF_INFO = ("METADATA", "RECORD", "WHEEL", "direct_url.json", "INSTALLER")
+
+
+def _stamps(trees: Sequence[Tree], infos: Sequence[Info]) -> tuple[tuple[str, int, int, int], ...]:
+    paths = [f"{info.root}/{info.folder}/{name}" for info in infos for name in _READ_OF_INFO]
+    for tree in trees:
+        for folder in tree.folders:
+            names = (*folder.libraries, *folder.device_files, *(name for name, _ in folder.links))
+            paths += [f"{folder.path}/{name}" for name in names]
+        paths += [f"{tree.root}/{file.path}" for files in BUILD_FILES.values() for file in files]
+    return tuple(_stamp(path) for path in paths)
+
+
+def _fingerprint(listing: Listing) -> str:
+    return hashlib.sha256(msgspec.msgpack.encode(listing)).hexdigest()
 
 
 def read_one(file: LibraryFile) -> LibraryRead:

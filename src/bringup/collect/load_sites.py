@@ -82,6 +82,7 @@ class Package:
         self._read = files
         self._texts: dict[str, bytes] = {}
         self._trees: dict[str, ast.Module | None] = {}
+        self._nodes: dict[str, list[_Visited]] = {}
         self._importers: dict[str, list[str]] | None = None
 
     def text(self, module: str) -> bytes:
@@ -102,6 +103,13 @@ class Package:
             except (SyntaxError, ValueError, RecursionError, MemoryError):
                 self._trees[module] = None
         return self._trees[module]
+
+    def nodes(self, module: str) -> list[_Visited]:
+        """A module's import statements, calls and strings; none where it does not parse. See `_visit`."""
+        if module not in self._nodes:
+            tree = self.tree(module)
+            self._nodes[module] = _visit(tree) if tree is not None else []
+        return self._nodes[module]
 
     def mentioning(self, fragment: str) -> list[str]:
         """Modules whose source holds the fragment."""
@@ -149,12 +157,7 @@ def find_load_sites(package: Package, paths: Iterable[str], roots: frozenset[str
     for path in paths:
         target = wanted(path)
         candidates = dict.fromkeys(module for stem in _searched(target) for module in package.mentioning(stem))
-        places = [
-            (module, place)
-            for module in candidates
-            if (tree := package.tree(module)) is not None
-            for place in _places(tree, module, target)
-        ]
+        places = [(module, place) for module in candidates for place in _places(package.nodes(module), module, target)]
         # A bare string is only a guess at what opens the library; where a statement does, guesses are left out.
         sure = [(module, place) for module, place in places if place.how != "text"]
         found += [_site(package, module, place, target, roots) for module, place in sure or places]
@@ -184,10 +187,10 @@ def _site(package: Package, module: str, place: _Place, target: Wanted, roots: f
     )
 
 
-def _places(tree: ast.Module, module: str, target: Wanted) -> list[_Place]:
+def _places(nodes: list[_Visited], module: str, target: Wanted) -> list[_Place]:
     found: list[_Place] = []
     inside: set[int] = set()  # parts of a formatted string, which are no strings of their own
-    for node, function, guarded in _visit(tree):
+    for node, function, guarded in nodes:
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             if target.module in imported_modules(node, module):
                 found.append(_Place(node.lineno, "import", function, guarded))
@@ -228,13 +231,18 @@ def _names_library(node: ast.AST, target: Wanted) -> bool | None:
     return None
 
 
-def _visit(tree: ast.AST) -> list[tuple[ast.AST, str, bool]]:
-    """Every node with the innermost function around it ('' for none) and whether an except clause would catch a failure."""
-    order: list[tuple[ast.AST, str, bool]] = []
-    stack: list[tuple[ast.AST, str, bool]] = [(tree, "", False)]
+_Visited = tuple[ast.AST, str, bool]
+_LOOKED_AT = (ast.Import, ast.ImportFrom, ast.Call, ast.JoinedStr, ast.Constant)
+
+
+def _visit(tree: ast.AST) -> list[_Visited]:
+    """Every import, call and string with the innermost function around it ('' for none) and whether an except clause would catch a failure."""
+    order: list[_Visited] = []
+    stack: list[_Visited] = [(tree, "", False)]
     while stack:
         node, function, guarded = stack.pop()
-        order.append((node, function, guarded))
+        if isinstance(node, _LOOKED_AT):
+            order.append((node, function, guarded))
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             stack += [(child, node.name, False) for child in ast.iter_child_nodes(node)]
         elif isinstance(node, ast.Lambda):
@@ -319,12 +327,9 @@ def _reach(package: Package, module: str, place: _Place) -> tuple[tuple[str, ...
 
 
 def _calls_at_import(package: Package, module: str, function: str) -> list[bool]:
-    tree = package.tree(module)
-    if tree is None:
-        return []
     return [
         guarded
-        for node, around, guarded in _visit(tree)
+        for node, around, guarded in package.nodes(module)
         if isinstance(node, ast.Call) and not around and _called(node) == function
     ]
 
@@ -354,12 +359,9 @@ def _chains(package: Package, module: str) -> list[tuple[tuple[str, ...], bool]]
 
 
 def _imports_at_import(package: Package, importer: str, dotted: str) -> list[bool]:
-    tree = package.tree(importer)
-    if tree is None:
-        return []
     return [
         guarded
-        for node, around, guarded in _visit(tree)
+        for node, around, guarded in package.nodes(importer)
         if isinstance(node, (ast.Import, ast.ImportFrom)) and not around and dotted in imported_modules(node, importer)
     ]
 
@@ -370,8 +372,7 @@ def _preloads(
     """Top-level names of other distributions that are imported at module level on the way, before the place."""
     found: dict[str, None] = {}
     for one in dict.fromkeys((*chain, module)):
-        tree = package.tree(one)
-        for node, around, _ in _visit(tree) if tree is not None else ():
+        for node, around, _ in package.nodes(one):
             if isinstance(node, (ast.Import, ast.ImportFrom)) and (not around or node.lineno < line):
                 if one == module and node.lineno >= line:
                     continue

@@ -34,13 +34,15 @@ def map_on_cores(
     items: Sequence[Item],
     weigh: Callable[[Item], float],
     result_type: type[Result],
+    *,
+    worth: int = _WORTH_A_FORK,
 ) -> list[Result]:
     """``[function(item) for item in items]``, in order. ``function`` must not raise; ``result_type`` decodes results.
 
-    Serial where there is one core, little to do, or other threads (a fork would copy their locks).
+    Serial where there is one core, fewer than ``worth`` items, or other threads (a fork would copy their locks).
     """
     shares = _shares(items, weigh, usable_cores())
-    if len(shares) < 2 or len(items) < _WORTH_A_FORK or threading.active_count() > 1 or not hasattr(os, "fork"):
+    if len(shares) < 2 or len(items) < worth or threading.active_count() > 1 or not hasattr(os, "fork"):
         return [function(item) for item in items]
     children = [_start(function, [items[position] for position in share]) for share in shares[1:]]
     results: dict[int, Result] = {position: function(items[position]) for position in shares[0]}

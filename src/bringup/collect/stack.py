@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from bringup.collect.cache import Cache
 from bringup.collect.dynamic_loader import read_host
 from bringup.collect.environment import read_roots
 from bringup.collect.interpreter import active_prefix, find_environment
@@ -28,7 +29,7 @@ def environment_facts(path: Path | None) -> Facts:
     Raises UnreadableError where there is none.
     """
     environment = find_environment(path if path is not None else active_prefix())
-    found = read_roots(environment.roots)
+    _, found = read_roots(environment.roots, Cache.open())
     host = read_host()
     variables = read_variables(os.environ)
     library_path = next((one.value for one in variables if one.name == "LD_LIBRARY_PATH"), "")

@@ -85,6 +85,22 @@ def _open_all(question: _Question) -> Openings:
     return Openings(torch, openings, tuple(one.path for one in process.objects if one.library is not None))
 
 
+def asked_about(facts: Facts) -> tuple[Library, ...]:
+    """The libraries that would not open and of which the code that opens them would tell whether that matters."""
+    found = open_all(facts)
+    needed = {name for library, _ in found.openings for name in library.needed}
+    return tuple(
+        library
+        for library, opening in found.failures
+        if library.owner and not opening.foreign and not _is_part(library, needed)
+    )
+
+
+def _is_part(library: Library, needed: set[str]) -> bool:
+    """Whether only other libraries open it, as something that they need."""
+    return (library.soname in needed or library.file_name in needed) and not is_extension_module(library)
+
+
 def is_extension_module(library: Library) -> bool:
     """Whether Python could import it: it defines a PyInit function of its own name."""
     stem = library.file_name.split(".", 1)[0]
@@ -138,7 +154,7 @@ def _judge(
         return Judgement(library, opening, "lazy", "it is opened when a function of the package is called", site)
     if site is not None:
         return Judgement(library, opening, "fault", f"importing {site.module.split('.')[0]} opens it", site)
-    if library.soname in needed or library.file_name in needed:
+    if _is_part(library, needed):
         return Judgement(library, opening, "part", "only libraries of its own package open it", None)
     if len(siblings) > 1:
         return Judgement(library, opening, "variant", picks, None)
