@@ -10,17 +10,18 @@ leaves nothing behind, imports nothing of what it looks at, and understands noth
 from __future__ import annotations
 
 import json
-import mmap
 import os
 import re
 import resource
 import shutil
 import stat
+import struct
 import subprocess
 import sys
 import sysconfig
 import threading
 import time
+import zlib
 from typing import Any
 
 SCHEMA = "bringup.probe/1"
@@ -190,38 +191,82 @@ def _compiler_binary(path: str) -> dict[str, Any]:
             status = os.fstat(file.fileno())
             if not status.st_size:
                 return {"error": "is empty"}
-            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                return {
-                    "release": _release(data),
-                    "knows": _architectures(data),
-                    "simt_only": data.find(b"simt-only") >= 0,
-                    "modified": status.st_mtime,
-                }
+            file.seek(0)
+            found = _scan(file)
+            found["modified"] = status.st_mtime
+            return found
     except (OSError, ValueError) as error:
         return {"error": getattr(error, "strerror", None) or str(error)}
 
 
-def _release(data: mmap.mmap) -> str:
+SCAN = 8 << 20
+OVERLAP = 256
+
+
+def _scan(file: Any) -> dict[str, Any]:
+    """One pass over a binary, in pieces that overlap: a bytes search is ten times as fast as one over mmap."""
+    release, simt_only = "", False
+    architectures = set()
+    for start, size in _constants(file):
+        file.seek(start)
+        tail = b""
+        while size > 0:
+            piece = file.read(min(SCAN, size))
+            if not piece:
+                break
+            size -= len(piece)
+            data = tail + piece
+            if size <= 0:
+                data += b"\0" * OVERLAP
+            release = release or _release(data)
+            architectures.update(_architectures(data))
+            simt_only = simt_only or b"simt-only" in data
+            tail = data[-OVERLAP:]
+    return {"release": release, "knows": sorted(architectures), "simt_only": simt_only}
+
+
+def _constants(file: Any) -> list[Any]:
+    """Where an ELF file keeps its strings: (offset, size) of its .rodata; the whole file where its headers do not say."""
+    file.seek(0, 2)
+    whole = [(0, file.tell())]
+    try:
+        file.seek(0)
+        header = file.read(64)
+        if header[:5] != b"\x7fELF\x02":
+            return whole
+        offset = struct.unpack_from("<Q", header, 40)[0]
+        entry, count, names_index = struct.unpack_from("<HHH", header, 58)
+        if entry != 64 or names_index >= count:
+            return whole
+        file.seek(offset)
+        headers = list(struct.iter_unpack("<IIQQQQIIQQ", file.read(64 * count)))
+        file.seek(headers[names_index][4])
+        names = file.read(min(headers[names_index][5], 1 << 20))
+    except (OSError, struct.error, IndexError):
+        return whole
+    found = [(one[4], one[5]) for one in headers if names[one[0] : one[0] + 7] == b".rodata"]
+    return found or whole
+
+
+def _release(data: bytes) -> str:
     mark = b"Cuda compilation tools, release "
     at = data.find(mark)
     while at >= 0:
         piece = data[at : at + 80].split(b"\0")[0].split(b"\n")[0].decode("latin-1")
-        if "%" not in piece:
+        # A piece that the end of the data cuts off is found again, whole, in the next one.
+        if "%" not in piece and len(data) - at > 80:
             return piece
         at = data.find(mark, at + 1)
     return ""
 
 
-def _architectures(data: mmap.mmap) -> list[Any]:
-    found = set()
-    at = data.find(b"compute_")
+def _architectures(data: bytes) -> Any:
+    at = data.find(b"\0compute_")
     while at >= 0:
-        if at and data[at - 1 : at] == b"\0":
-            name = data[at : at + 16].split(b"\0")[0]
-            if re.match(rb"compute_\d+[af]?$", name):
-                found.add(name.decode())
-        at = data.find(b"compute_", at + 8)
-    return sorted(found)
+        name = data[at + 1 : at + 17].split(b"\0")[0]
+        if len(data) - at > 17 and re.match(rb"compute_\d+[af]?$", name):
+            yield name.decode()
+        at = data.find(b"\0compute_", at + 8)
 
 
 def toolkit(home: str, found: list[Any]) -> dict[str, Any]:
@@ -259,7 +304,7 @@ def toolkit(home: str, found: list[Any]) -> dict[str, Any]:
             for name, path in (("nvcc", "bin/nvcc"), ("ptxas", "bin/ptxas"), ("cicc", "nvvm/bin/cicc"))
             if os.path.exists(home + "/" + path)
         },
-        "nvrtc": dict[str, Any](compiler_binary(nvrtc), path=nvrtc) if nvrtc else {},
+        "nvrtc": dict(compiler_binary(nvrtc), path=nvrtc) if nvrtc else {},
         "cudart": grep(include + "/cuda_runtime_api.h", r"^#define CUDART_VERSION\s+(\d+)"),
         "cccl": grep_first(
             [include + "/cccl/cuda/std/__cccl/version.h", include + "/cuda/std/__cccl/version.h"],
@@ -628,7 +673,7 @@ def observe(request: dict[str, Any]) -> dict[str, Any]:
         "schema": SCHEMA,
         "python": "%d.%d.%d" % sys.version_info[:3],
         "include": sysconfig.get_paths().get("include", ""),
-        "uname": list[Any](os.uname()),
+        "uname": list(os.uname()),
         "user": os.getuid(),
         "pid": os.getpid(),
         "libc": os.confstr("CS_GNU_LIBC_VERSION") if "CS_GNU_LIBC_VERSION" in os.confstr_names else "",
@@ -668,6 +713,275 @@ def _limit(value: int) -> int:
     return -1 if value == resource.RLIM_INFINITY else value
 
 
+# --- a mirror of an environment: names, metadata, and of each library only what its linking facts lie in ---------------
+
+METADATA = (
+    "METADATA",
+    "RECORD",
+    "WHEEL",
+    "INSTALLER",
+    "top_level.txt",
+    "direct_url.json",
+    "entry_points.txt",
+    "PKG-INFO",
+)
+LIBRARY = re.compile(r"\.so(\.\d[\w.]*)?$")
+SOURCE_LIMIT = 1 << 20
+SOURCES_LIMIT = 96 << 20
+SYMBOL_SECTIONS = (3, 5, 6, 11, 0x6FFFFFF6, 0x6FFFFFFD, 0x6FFFFFFE, 0x6FFFFFFF)  # STRTAB HASH DYNAMIC DYNSYM GNU_*
+
+
+def environment(prefix: str) -> dict[str, Any]:
+    """The folders of an environment, of this Python's own one where no prefix is given."""
+    prefix = prefix or sys.prefix
+    roots: list[str] = []
+    for library in ("lib", "lib64", "local/lib"):
+        for name in folder(prefix + "/" + library) or ():
+            if re.match(r"python3(\.\d+t?)?$", name):
+                for site in ("site-packages", "dist-packages"):
+                    path = prefix + "/" + library + "/" + name + "/" + site
+                    if os.path.isdir(path) and os.path.realpath(path) not in [os.path.realpath(one) for one in roots]:
+                        roots.append(path)
+    return {"prefix": prefix, "roots": roots}
+
+
+class Mirror:
+    """Writes records into a compressed stream: files with the ranges that are sent of them, and links."""
+
+    def __init__(self, out: Any) -> None:
+        self.out, self.packer = out, zlib.compressobj(1)
+        self.sent: set[str] = set()
+        self.sources = 0
+        self.needed: list[str] = []
+
+    def record(self, kind: bytes, path: str, size: int, ranges: list[tuple[int, bytes]]) -> None:
+        name = path.encode("utf-8", "surrogateescape")
+        self.put(kind + struct.pack("<IQI", len(name), size, len(ranges)) + name)
+        for offset, data in ranges:
+            self.put(struct.pack("<QQ", offset, len(data)) + data)
+
+    def put(self, data: bytes) -> None:
+        self.out.write(self.packer.compress(data))
+
+    def close(self) -> None:
+        self.put(b"E")
+        self.out.write(self.packer.flush())
+        self.out.flush()
+
+    def whole(self, path: str, limit: int = 32 << 20) -> None:
+        if path in self.sent or self.link(path):
+            return
+        self.sent.add(path)
+        try:
+            with open(path, "rb") as file:
+                data = file.read(limit)
+        except OSError:
+            return
+        self.record(b"F", path, len(data), [(0, data)])
+
+    def link(self, path: str) -> bool:
+        """Send a symbolic link, and have what it leads to sent by the caller of `library` or `whole`."""
+        if not os.path.islink(path):
+            return False
+        self.sent.add(path)
+        target = os.readlink(path)
+        self.record(b"L", path, 0, [(0, target.encode("utf-8", "surrogateescape"))])
+        real = target if target.startswith("/") else os.path.normpath(os.path.dirname(path) + "/" + target)
+        if real not in self.sent and os.path.exists(real):
+            if LIBRARY.search(path) or LIBRARY.search(real) or os.access(real, os.X_OK):
+                self.library(real)
+            else:
+                self.whole(real)
+        return True
+
+    def library(self, path: str) -> None:
+        if path in self.sent or self.link(path):
+            return
+        self.sent.add(path)
+        try:
+            with open(path, "rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                self.record(b"F", path, size, elf_ranges(file, size, self.needed))
+        except OSError:
+            return
+
+
+def elf_ranges(file: Any, size: int, needed: list[str]) -> list[tuple[int, bytes]]:
+    """The parts of an ELF file that say how it is linked and which device code it holds; its start for anything else."""
+
+    def get(offset: int, length: int) -> bytes:
+        file.seek(offset)
+        data: bytes = file.read(length)
+        return data
+
+    head = get(0, 8192)
+    found = [(0, head)]
+    if head[:4] != b"\x7fELF" or len(head) < 64 or head[4] != 2 or head[5] != 1:
+        return found
+    phoff, shoff = struct.unpack_from("<QQ", head, 32)
+    phsize, phnum, shsize, shnum, shstr = struct.unpack_from("<HHHHH", head, 54)
+    loads = []
+    programs = get(phoff, phsize * phnum)
+    dynamic = (0, 0)
+    for at in range(0, len(programs) - 55, 56) if phsize == 56 else ():
+        kind, _, offset, address, _, filesz, _, _ = struct.unpack_from("<IIQQQQQQ", programs, at)
+        if kind == 1:
+            loads.append((offset, address, filesz))
+        elif kind == 2:
+            dynamic = (offset, min(filesz, 1 << 20))
+    found.append((phoff, programs))
+    table = get(shoff, 64 * shnum) if shsize == 64 and shoff and shnum else b""
+    headers = [struct.unpack_from("<IIQQQQIIQQ", table, at) for at in range(0, len(table) - 63, 64)]
+    names = b""
+    if headers:
+        found.append((shoff, table))
+        if shstr < len(headers):
+            names = get(headers[shstr][4], min(headers[shstr][5], 1 << 20))
+            found.append((headers[shstr][4], names))
+    else:
+        found += [(offset, get(offset, min(length, 16 << 20))) for offset, _, length in loads[:1]]
+    tags = {}
+    wanted = []
+    if dynamic[1]:
+        data = get(*dynamic)
+        found.append((dynamic[0], data))
+        for at in range(0, len(data) - 15, 16):
+            tag, value = struct.unpack_from("<qQ", data, at)
+            if tag == 1:
+                wanted.append(value)
+            tags[tag] = value
+            if not tag:
+                break
+    strings_at = next(
+        (
+            offset + tags.get(5, 0) - address
+            for offset, address, length in loads
+            if 0 <= tags.get(5, 0) - address < length
+        ),
+        0,
+    )
+    strings = get(strings_at, min(tags.get(10, 0), 256 << 20)) if strings_at else b""
+    if strings:
+        found.append((strings_at, strings))
+    for value in wanted:
+        needed.append(strings[value : value + 256].split(b"\0")[0].decode("utf-8", "replace"))
+    for name, kind, _, _, offset, length, _, _, _, _ in headers:
+        title = names[name : name + 20].split(b"\0")[0]
+        if kind in SYMBOL_SECTIONS and kind != 3 and length < 1 << 28:
+            found.append((offset, get(offset, length)))
+        elif title in (b".nv_fatbin", b"__nv_relfatbin") and kind != 8:
+            found += fatbin_ranges(get, offset, min(offset + length, size))
+    return found
+
+
+def fatbin_ranges(get: Any, start: int, end: int) -> list[tuple[int, bytes]]:
+    """The headers of containers and entries, hopping over the code itself."""
+    found = []
+    at = start
+    while at + 16 <= end:
+        head = get(at, 16)
+        magic, _, size, length = struct.unpack("<IHHQ", head)
+        if magic != 0xBA55ED50:
+            step = get(at, 4096).find(struct.pack("<I", 0xBA55ED50), 1)
+            if step < 0:
+                at += 4093
+                continue
+            at += step
+            continue
+        found.append((at, get(at, max(size, 16))))
+        entry, stop = at + size, min(at + size + length, end)
+        while entry + 64 <= stop:
+            data = get(entry, 96)
+            header, payload = struct.unpack_from("<IQ", data, 4)
+            found.append((entry, data))
+            if header < 16 or header + payload <= 0:
+                break
+            entry += header + payload
+        at = stop if stop > at else at + 16
+        at = (at + 7) & ~7
+    return found
+
+
+def mirror(out: Any, place: dict[str, Any]) -> None:
+    """Send an environment and the system libraries that it needs."""
+    sender = Mirror(out)
+    for name in ("pyvenv.cfg", "bin/python3", "bin/python"):
+        path = place["prefix"] + "/" + name
+        if os.path.lexists(path):
+            if name == "pyvenv.cfg":
+                sender.whole(path)
+            else:
+                sender.library(path)
+    for root in place["roots"]:
+        tops = set()
+        listing = []
+        for where, folders, files in os.walk(root):
+            folders[:] = [name for name in folders if name != "__pycache__"]
+            for name in files:
+                path = where + "/" + name
+                if LIBRARY.search(name):
+                    tops.add(path[len(root) + 1 :].split("/")[0])
+                    sender.library(path)
+                elif where.endswith((".dist-info", ".egg-info")):
+                    if name in METADATA:
+                        sender.whole(path)
+                elif name.endswith(".pth") and where == root:
+                    sender.whole(path)
+                elif name.endswith(".py"):
+                    listing.append(path)
+        for path in listing:
+            top = path[len(root) + 1 :].split("/")[0]
+            size = os.path.getsize(path) if os.path.exists(path) else 0
+            if path.endswith("torch/version.py") or (
+                top in tops
+                and top not in ("torch", "nvidia")
+                and size < SOURCE_LIMIT
+                and sender.sources < SOURCES_LIMIT
+            ):
+                sender.sources += size
+                sender.whole(path)
+    for path in ("/etc/ld.so.cache", "/etc/os-release"):
+        sender.whole(path)
+    cached: dict[str, list[str]] = {}
+    for line in run(["/sbin/ldconfig", "-p"]).get("out", "").splitlines():
+        name, arrow, path = line.strip().partition(" => ")
+        if arrow:
+            cached.setdefault(name.split(" ")[0], []).append(path)
+    machine = os.uname().machine
+    folders = [
+        "/lib/%s-linux-gnu" % machine,
+        "/usr/lib/%s-linux-gnu" % machine,
+        "/lib64",
+        "/usr/lib64",
+        "/lib",
+        "/usr/lib",
+    ]
+    folders += [one for one in os.environ.get("LD_LIBRARY_PATH", "").split(":") if one]
+    asked: set[str] = set()
+    while sender.needed:
+        name = sender.needed.pop()
+        if name in asked:
+            continue
+        asked.add(name)
+        for path in cached.get(name, []) + [one + "/" + name for one in folders]:
+            if os.path.exists(path):
+                sender.library(path)
+    sender.close()
+
+
+def main() -> None:
+    """One JSON line; where the request asks for ``mirror``, the compressed stream of `mirror` after it."""
+    request = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
+    place = environment(request.get("prefix") or "") if request.get("mirror") else None
+    if place is not None:
+        request["prefix"], request["roots"] = place["prefix"], place["roots"]
+    answer = observe(request)
+    answer["environment"] = place
+    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.flush()
+    if place is not None:
+        mirror(sys.stdout.buffer, place)
+
+
 if __name__ == "__main__":
-    json.dump(observe(json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}), sys.stdout)
-    sys.stdout.write("\n")
+    main()
