@@ -17,6 +17,15 @@ class Segment(NamedTuple):
 
 Line = tuple[Segment, ...]
 
+_CONTROL = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if code not in (0x09, 0x0A)}
+# Marks that reorder what a terminal shows.
+_CONTROL |= {code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F)}
+
+
+def visible(text: str) -> str:
+    """The text with control characters written out: names in a wheel must not steer the terminal that shows them."""
+    return text.translate(_CONTROL)
+
 
 class Page:
     """Collects lines. ``width`` in columns; what has no blank inside (paths, symbols) is never broken."""
@@ -33,11 +42,11 @@ class Page:
     def title(self, text: str) -> None:
         """A heading, set apart."""
         self.blank()
-        self.lines.append((Segment(text, "title"),))
+        self.lines.append((Segment(visible(text), "title"),))
 
     def row(self, *segments: Segment) -> None:
         """One line that is not wrapped."""
-        self.lines.append(segments)
+        self.lines.append(tuple(Segment(visible(one.text), one.style) for one in segments))
 
     def paragraph(
         self, text: str, indent: int = 0, label: str = "", hang: int | None = None, style: Style = ""
@@ -45,7 +54,7 @@ class Page:
         """Wrapped text. ``label`` stands before it, and its further lines hang below its first word, or at ``hang``."""
         rest = " " * (indent + (len(label) if hang is None else hang))
         wrapped = textwrap.wrap(
-            text,
+            visible(text),
             width=self.width,
             initial_indent=" " * indent + label,
             subsequent_indent=rest,
@@ -56,7 +65,7 @@ class Page:
 
     def verbatim(self, text: str, indent: int, style: Style = "") -> None:
         """Text line by line as it is: commands and what a program prints."""
-        self.lines.extend((Segment(" " * indent + line, style),) for line in text.splitlines())
+        self.lines.extend((Segment(" " * indent + line, style),) for line in visible(text).splitlines())
 
 
 def plain(lines: list[Line]) -> str:

@@ -103,9 +103,12 @@ def _findings(page: Page, report: Report, verbose: bool) -> None:
     narrator = Narrator(one.finding for one in shown)
     # Errors first, each kind in the order of a start; a warning that comes earlier in a start is no root cause.
     ranked = sorted(shown, key=lambda one: SEVERITIES.index(one.finding.severity))
+    repairs: dict[tuple[Remedy, ...], str] = {}
     for group in [(one,) for one in ranked] if verbose else groups(ranked):
         page.blank()
         _finding(page, group, narrator, verbose)
+        first = repairs.setdefault(group[0].finding.remedies, group[0].id)
+        _repairs(page, group[0], "" if first == group[0].id else first)
     notes = len(report.findings) - len(shown)
     if notes:
         page.blank()
@@ -129,8 +132,6 @@ def _finding(page: Page, group: Sequence[Reported], narrator: Narrator, verbose:
         _evidence(page, finding)
     for hint in finding.hints:
         page.paragraph(demangle_text(hint), indent=4, label="note: ")
-    for position, remedy in enumerate(finding.remedies):
-        _remedy(page, remedy, "repair: " if position == 0 else "or: ")
 
 
 def _in_row(group: Sequence[Reported]) -> bool:
@@ -160,10 +161,15 @@ def _evidence(page: Page, finding: Finding) -> None:
     page.paragraph(f"bringup explain {finding.rule}", indent=4, label="more: ", style="quiet")
 
 
-def _remedy(page: Page, remedy: Remedy, label: str) -> None:
-    page.paragraph(remedy.summary, indent=4, label=label)
-    for command in remedy.commands:
-        page.verbatim(command, 8, "command")
+def _repairs(page: Page, one: Reported, like: str) -> None:
+    """The ways out; ``like`` is the earlier finding that has the very same ones."""
+    if like and one.finding.remedies:
+        page.paragraph(f"as for {like}", indent=4, label="repair: ")
+        return
+    for position, remedy in enumerate(one.finding.remedies):
+        page.paragraph(remedy.summary, indent=4, label="or: " if position else "repair: ")
+        for command in remedy.commands:
+            page.verbatim(command, 8, "command")
 
 
 def _time_line(page: Page, report: Report) -> None:
