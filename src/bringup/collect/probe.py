@@ -905,6 +905,10 @@ def fatbin_ranges(get: Any, start: int, end: int) -> list[tuple[int, bytes]]:
 def mirror(out: Any, place: dict[str, Any]) -> None:
     """Send an environment and the system libraries that it needs."""
     sender = Mirror(out)
+    for path in ("/lib", "/lib64", "/usr/lib64", "/usr/local/lib64"):
+        if os.path.islink(path) and os.path.isdir(path):  # /lib -> usr/lib: one file, not two
+            sender.sent.add(path)
+            sender.record(b"L", path, 1, [(0, os.readlink(path).encode())])
     for name in ("pyvenv.cfg", "bin/python3", "bin/python"):
         path = place["prefix"] + "/" + name
         if os.path.lexists(path):
