@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bringup.evaluate.device import device_gaps
-from bringup.evaluate.device_findings import device_finding
+from bringup.evaluate.device_findings import NO_KERNEL, device_finding
 from bringup.facts import Facts
 from bringup.findings import Finding, Rule
 
@@ -40,6 +40,4 @@ RULE = Rule(
 def check(facts: Facts) -> Iterator[Finding]:
     for gap in device_gaps(facts):
         if gap.kind == "too_old":
-            yield device_finding(
-                RULE, facts, gap, "CUDA error: no kernel image is available for execution on the device"
-            )
+            yield device_finding(RULE, facts, gap, NO_KERNEL)

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bringup.evaluate.device import device_gaps
-from bringup.evaluate.device_findings import device_finding
+from bringup.evaluate.device_findings import UNSUPPORTED_PTX, device_finding
 from bringup.facts import Facts
 from bringup.findings import Finding, Rule
 
@@ -40,6 +40,4 @@ RULE = Rule(
 def check(facts: Facts) -> Iterator[Finding]:
     for gap in device_gaps(facts):
         if gap.kind == "ptx_too_new":
-            yield device_finding(
-                RULE, facts, gap, "CUDA error: the provided PTX was compiled with an unsupported toolchain."
-            )
+            yield device_finding(RULE, facts, gap, UNSUPPORTED_PTX)
