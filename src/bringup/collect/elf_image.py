@@ -13,7 +13,6 @@ from bringup.errors import MalformedElfError
 
 _PT_LOAD, _PT_DYNAMIC = 1, 2
 _SHT_NOBITS, _SHT_DYNSYM = 8, 11
-_MOST_SECTIONS = 65_536
 _MOST_SECTION_NAMES = 16 << 20
 _MOST_DYNAMIC = 65_536
 _MOST_NEEDED = 4096
@@ -97,34 +96,44 @@ class Sections(NamedTuple):
     fatbins: tuple[Range, ...] = ()
 
 
-def read_sections(image: Image) -> Sections:
-    """Read the section headers. A table that does not fit the file counts as stripped: the loader does not look at it, either."""
+class _Headers(NamedTuple):
+    headers: list[tuple[int, ...]]
+    names: bytes
+
+    def named(self, wanted: bytes) -> tuple[Range, ...]:
+        """Sections of that name that have content in the file."""
+        if wanted not in self.names:
+            return ()
+        return tuple(
+            Range(one[4], one[5])
+            for one in self.headers
+            if one[1] != _SHT_NOBITS and self.names[one[0] : one[0] + len(wanted) + 1] == wanted + b"\0"
+        )
+
+
+def read_headers(image: Image) -> _Headers | None:
+    """The section headers and their names. None where they do not fit the file: the loader does not look at them, either."""
     offset = image.unpack(struct.Struct("<Q"), 40)[0]
     entry_size, count, names_index = image.unpack(struct.Struct("<HHH"), 58)
-    if not offset or entry_size != _SECTION.size or not 0 < count <= min(_MOST_SECTIONS, (image.size - offset) // 64):
-        return Sections(present=False)
-    table = image.get(offset, _SECTION.size * count)
-    headers = list(_SECTION.iter_unpack(table))
-    if names_index >= count:
-        return Sections(present=False)
+    room = (image.size - offset) // _SECTION.size
+    if not offset or entry_size != _SECTION.size or not 0 < count <= room or names_index >= count:
+        return None
+    headers = list(_SECTION.iter_unpack(image.get(offset, _SECTION.size * count)))
     names_at, names_size = headers[names_index][4:6]
     if names_size > _MOST_SECTION_NAMES or names_at + names_size > image.size:
+        return None
+    return _Headers(headers, image.get(names_at, names_size))
+
+
+def read_sections(image: Image) -> Sections:
+    """Where the section headers say that the dynamic symbols and the device code stand."""
+    found = read_headers(image)
+    if found is None:
         return Sections(present=False)
-    names = image.get(names_at, names_size)
-    symbols = tuple(Range(one[4], one[5]) for one in headers if one[1] == _SHT_DYNSYM)
-    if _RELOCATABLE_FATBIN not in names and _FATBIN not in names:
-        return Sections(True, symbols)
+    symbols = tuple(Range(one[4], one[5]) for one in found.headers if one[1] == _SHT_DYNSYM)
     # Relocatable device code is the device linker's input: once linked, what is loaded stands in .nv_fatbin. Like
     # cuobjdump, take the executable sections, and the relocatable ones where there is no other.
-    for wanted in (_FATBIN, _RELOCATABLE_FATBIN):
-        fatbins = tuple(
-            Range(one[4], one[5])
-            for one in headers
-            if one[1] != _SHT_NOBITS and names[one[0] : one[0] + len(wanted) + 1] == wanted + b"\0"
-        )
-        if fatbins:
-            return Sections(True, symbols, fatbins)
-    return Sections(True, symbols)
+    return Sections(True, symbols, found.named(_FATBIN) or found.named(_RELOCATABLE_FATBIN))
 
 
 def read_dynamic(image: Image) -> tuple[dict[int, int], list[int]]:

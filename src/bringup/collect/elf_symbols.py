@@ -20,10 +20,13 @@ DT_HASH, DT_STRTAB, DT_SYMTAB, DT_RELA, DT_RELASZ, DT_STRSZ, DT_PLTRELSZ, DT_JMP
 DT_GNU_HASH, DT_VERSYM, DT_VERDEF, DT_VERNEED = 0x6FFFFEF5, 0x6FFFFFF0, 0x6FFFFFFC, 0x6FFFFFFE
 _VER_FLG_BASE, _VER_FLG_WEAK = 1, 2
 _HIDDEN = 0x8000
+_UNVERSIONED = 1  # of version indexes, 0 and 1 say local and global
 
-# The largest tables of published wheels hold 33 MB of names and 280,000 symbols.
-_MOST_STRINGS = 96 << 20
-_MOST_SYMBOLS = 2_000_000
+# The largest tables among published wheels hold 26 MB of names (libcusparseLt) and 136,000 symbols (libtriton).
+_MOST_STRING_BYTES = 48 << 20
+_MOST_STRINGS = 600_000
+_MOST_SYMBOLS = 600_000
+_MOST_NAME_BYTES = 64 << 20
 _MOST_VERSIONS = 32_768
 _LONGEST_VERSION = 1024
 _LONGEST_PATH = 65_536
@@ -53,12 +56,12 @@ class Strings:
         if DT_STRTAB not in tags or DT_STRSZ not in tags:
             raise image.malformed("its dynamic section names no string table")
         size = tags[DT_STRSZ]
-        if size > _MOST_STRINGS:
+        if size > _MOST_STRING_BYTES:
             raise image.malformed(f"a string table of {size} bytes is larger than any linker's")
         self._image = image
         self.table = image.get(image.offset_of(tags[DT_STRTAB]), size)
         self._whole: dict[int, str] | None = None
-        self._left = 16 * size + _CHUNK
+        self._left = min(4 * size + _CHUNK, _MOST_NAME_BYTES)
 
     def one(self, offset: int, longest: int = _LONGEST_PATH) -> str:
         """A single string."""
@@ -70,6 +73,8 @@ class Strings:
     def many(self, offsets: Iterable[int]) -> list[str]:
         """Strings in the order of ``offsets``."""
         if self._whole is None:
+            if self.table.count(0) > _MOST_STRINGS:
+                raise self._image.malformed("its string table holds more names than any linker's")
             self._whole = _by_offset(self.table)
         wanted = list(offsets)
         looked_up = list(map(self._whole.get, wanted))
@@ -184,13 +189,13 @@ def read_symbols(
     references = undefined.to_bytes(count, "little")
 
     numbers = memoryview(table).cast("I")[::6].tolist()
-    indexes: list[int] | None = None
+    indexes: list[int] = []
     if DT_VERSYM in tags and (versions.needed_names or versions.defined_names):
         indexes = memoryview(image.get(image.offset_of(tags[DT_VERSYM]), 2 * count)).cast("H").tolist()
-    reference_suffixes = _Suffixes()
-    definition_suffixes = _Suffixes()
+    reference_suffixes = _Suffixes({0: "", _UNVERSIONED: ""})
+    definition_suffixes = _Suffixes(reference_suffixes)
     for index, name in (versions.needed_names | versions.defined_names).items():
-        if index > 1:
+        if index > _UNVERSIONED:
             reference_suffixes[index] = reference_suffixes[index | _HIDDEN] = f"@{name}"
             # A definition under a version of another library (a copy in an executable) is not that version's default.
             definition_suffixes[index] = f"@@{name}" if index in versions.defined_names else f"@{name}"
@@ -198,8 +203,9 @@ def read_symbols(
 
     def joined(mask: bytes, suffixes: _Suffixes) -> str:
         names: Iterable[str] = strings.many(compress(numbers, mask))
-        if indexes is not None and suffixes:
-            names = map(add, names, map(suffixes.__getitem__, compress(indexes, mask)))
+        column = list(compress(indexes, mask))
+        if max(column, default=0) > _UNVERSIONED:
+            names = map(add, names, map(suffixes.__getitem__, column))
         return "\n".join(filter(None, names))
 
     return (

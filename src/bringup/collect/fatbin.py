@@ -11,9 +11,10 @@ from __future__ import annotations
 import re
 import struct
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Literal
 
+from bringup.collect.elf_image import Image, read_headers, read_sections
 from bringup.collect.filebytes import Buffer, find
 from bringup.errors import MalformedFatbinError
 from bringup.facts import DeviceCode
@@ -24,7 +25,9 @@ _CONTAINER = struct.Struct("<IHHQ")
 _ENTRY = struct.Struct("<HHIQIIHHIIIQ")
 _PTX, _SASS = 1, 2
 _SUFFIX_A, _SUFFIX_F = 0x100000, 0x200000
-_EM_CUDA = 190
+_ELF_64_LITTLE = b"\x7fELF\2\1"
+_EM_CUDA = struct.pack("<H", 190)
+_ABI_WIDE_ARCH = 8
 
 # The largest library of published wheels holds 6,000 entries of 40 kinds.
 _MOST_ENTRIES = 1_000_000
@@ -75,12 +78,18 @@ def device_code_without_sections(buffer: Buffer, subject: str) -> tuple[DeviceCo
 
 
 def read_device_file(data: Buffer, subject: str) -> tuple[DeviceCode, ...]:
-    """Device code of a standalone .cubin, .fatbin or .ptx file; empty where it is none of them."""
-    start = bytes(data[:4])
-    if start == _MAGIC_BYTES:
+    """Device code of a standalone .cubin, .fatbin or .ptx file, or of a host object (.o); empty where it is none of them.
+
+    Raises MalformedElfError or MalformedFatbinError for a damaged one.
+    """
+    start = bytes(data[:20])
+    if start[:4] == _MAGIC_BYTES:
         return device_code_of_sections(data, [(0, len(data))], subject)
-    if start == b"\x7fELF":
-        return _cubin(data, subject)
+    if start[:6] == _ELF_64_LITTLE:
+        image = Image(data, subject)
+        if start[18:20] == _EM_CUDA:
+            return _cubin(image)
+        return device_code_of_sections(data, [one[:2] for one in read_sections(image).fatbins], subject)
     return _ptx(bytes(data[:65536]))
 
 
@@ -164,48 +173,29 @@ def _ptx(head: bytes) -> tuple[DeviceCode, ...]:
 
 # --- cubins -----------------------------------------------------------------------------------------------------------
 
-_COMPAT, _TOOL_NOTE = b".nv.compat", b".note.nv.tkinfo"
-_SECTION = struct.Struct("<IIQQQQIIQQ")
 
-
-def _cubin(data: Buffer, subject: str) -> tuple[DeviceCode, ...]:
+def _cubin(image: Image) -> tuple[DeviceCode, ...]:
     """A cubin is an ELF file whose e_flags hold the architecture.
 
-    Since ABI version 8 (CUDA 13) in bits 8 to 15, with the suffix ``a`` as attribute 9 of section .nv.compat; before, in the low
-    byte, with the suffix in bit 11. The suffix ``f`` stands nowhere but in the note of ptxas' command line.
+    Since ABI version 8 in bits 8 to 15, with the suffix ``a`` in bit 3 (CUDA 12.8 and 12.9) or as attribute 9 of section
+    .nv.compat (CUDA 13); before, in the low byte, with the suffix in bit 11. The suffix ``f`` stands nowhere but in the note
+    of ptxas' command line; where that is stripped, the plain architecture is said, as cuobjdump always does.
     """
-    header = bytes(data[:64])
-    if len(header) < 64:
-        raise MalformedFatbinError(subject, "a cubin shorter than its header")
-    if struct.unpack_from("<H", header, 18)[0] != _EM_CUDA:
-        return ()
-    flags = struct.unpack_from("<I", header, 48)[0]
-    sections = dict(_sections(data, header))
-    if header[8] >= 8:
-        arch, specific = (flags >> 8) & 0xFF, _is_arch_specific(sections.get(_COMPAT, b""))
+    flags = image.unpack(struct.Struct("<I"), 48)[0]
+    headers = read_headers(image)
+
+    def content(name: bytes) -> bytes:
+        found = headers.named(name) if headers is not None else ()
+        return image.get(found[0].offset, min(found[0].size, _MOST_COMPAT)) if found else b""
+
+    if image.get(8, 1)[0] >= _ABI_WIDE_ARCH:
+        arch, specific = (flags >> 8) & 0xFF, bool(flags & 0x8) or _is_arch_specific(content(b".nv.compat"))
     else:
         arch, specific = flags & 0xFF, bool(flags & 0x800)
     suffix: Suffix = "a" if specific else ""
-    if not specific and re.search(rb"-arch(?:=|\s+)sm_%df\b" % arch, sections.get(_TOOL_NOTE, b"")):
+    if not specific and re.search(rb"-arch(?:=|\s+)sm_%df\b" % arch, content(b".note.nv.tkinfo")):
         suffix = "f"
     return (DeviceCode("sass", arch, suffix),)
-
-
-def _sections(data: Buffer, header: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """The two sections that matter, by name; none where the headers do not fit the file."""
-    offset = struct.unpack_from("<Q", header, 40)[0]
-    entry, count, names_index = struct.unpack_from("<HHH", header, 58)
-    if entry != _SECTION.size or names_index >= count or offset + _SECTION.size * count > len(data):
-        return
-    headers = list(_SECTION.iter_unpack(bytes(data[offset : offset + _SECTION.size * count])))
-    names_at, names_size = headers[names_index][4:6]
-    if names_at + names_size > len(data):
-        return
-    names = bytes(data[names_at : names_at + names_size])
-    for name, _, _, _, start, size, *_ in headers:
-        for wanted in (_COMPAT, _TOOL_NOTE):
-            if names[name : name + len(wanted) + 1] == wanted + b"\0" and start + size <= len(data):
-                yield wanted, bytes(data[start : start + min(size, _MOST_COMPAT)])
 
 
 def _is_arch_specific(compat: bytes) -> bool:
