@@ -8,7 +8,8 @@ import pytest
 from bringup.explain.demangle import demangle, demangle_text
 
 NAMES = {
-    "_ZN3c104cuda29c10_cuda_check_implementationEiPKcS2_ib": "c10::cuda::c10_cuda_check_implementation(int, char const*, char const*, int, bool)",
+    "_ZN3c104cuda29c10_cuda_check_implementationEiPKcS2_ib": "c10::cuda::c10_cuda_check_implementation(int, char const*, "
+    "char const*, int, bool)",
     "_ZNK2at10TensorBase14const_data_ptrIKN3c104HalfEEEPKT_v": "c10::Half const* at::TensorBase::const_data_ptr<c10::Half const>() const",
     "_ZNK2at10TensorBase14const_data_ptrIiLi0EEEPKT_v": "int const* at::TensorBase::const_data_ptr<int, 0>() const",
     "_ZTVN10__cxxabiv120__si_class_type_infoE@CXXABI_1.3": "vtable for __cxxabiv1::__si_class_type_info@CXXABI_1.3",

@@ -64,7 +64,7 @@ _FILES: tuple[tuple[str, RequirementsFormat], ...] = (
     (r"pylock(\.[^/]+)?\.toml", "pylock"),
     (r"uv\.lock", "uv_lock"),
     (r"pyproject\.toml", "pyproject"),
-    (r"(Dockerfile|Containerfile)(\..+)?|.+\.(dockerfile|containerfile)", "dockerfile"),
+    (r"(?i:(Dockerfile|Containerfile)(\..+)?|.+\.(dockerfile|containerfile))", "dockerfile"),
     (r".+\.(txt|in)", "requirements"),
 )
 """File names that hold requirements, first match wins. pylock: PEP 751; uv.lock: uv's own format."""
