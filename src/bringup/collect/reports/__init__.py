@@ -1,0 +1,1 @@
+"""Reading pasted text: lines out of streams, facts out of lines."""

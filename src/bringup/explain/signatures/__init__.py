@@ -1,0 +1,1 @@
+"""Log signatures, one table a family. Knowledge only: `bringup.explain.logs` walks it."""
