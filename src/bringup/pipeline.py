@@ -2,31 +2,100 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from bringup.collect.cache import Cache
 from bringup.collect.host import with_this_machine
 from bringup.collect.load_sites import Package, find_load_sites
 from bringup.collect.parallel import map_on_cores
 from bringup.collect.stack import environment_facts, python_sources
+from bringup.collect.targets import ReadOptions, Target
+from bringup.errors import UsageError
 from bringup.evaluate.openings import asked_about
 from bringup.facts import Facts, Known, LoadSite, distribution
+
+if TYPE_CHECKING:
+    from bringup.collect.index import PinnedWheel
 
 
 def read_environment(path: Path | None) -> Facts:
     """Facts of an installed environment and of the machine below it, with the load sites of what would not open."""
-    return with_load_sites(with_this_machine(environment_facts(path)))
+    facts = with_this_machine(environment_facts(path))
+    return with_load_sites(facts, lambda owner: python_sources(facts, owner))
 
 
-def with_load_sites(facts: Facts) -> Facts:
-    """Add the places that open those libraries which would not open. Others' are not looked for: they tell nothing."""
+def read_target(target: Target, options: ReadOptions, note: Callable[[str], None]) -> Facts:
+    """Facts of wheels and requirements, which say nothing about a host. ``note`` is told what is done, a line at a time.
+
+    Raises UnreadableError and its kin where something cannot be read, fetched or resolved.
+    """
+    if target.kind in ("active", "environment"):
+        return read_environment(Path(target.path) if target.path else None)
+    if target.kind == "elsewhere":
+        raise UsageError(f"{target.label}: places elsewhere cannot be read by this release")
+    from bringup.collect import wheel_stack
+
+    python, python_source = wheel_stack.interpreter_for(options.python)
+    if target.kind == "wheels":
+        wheels = wheel_stack.local_wheels([Path(path) for path in target.wheels])
+    elif target.kind == "wheel_folder":
+        wheels = wheel_stack.newest_of_each(sorted(Path(target.path).glob("*.whl")), python.version)
+    else:
+        wheels = _resolved(target, options, python.version, note)
+    stack = wheel_stack.read_stack_of_wheels(
+        wheels, target=target.label, python=python, python_source=python_source, note=note, cache=Cache.open()
+    )
+    note(f"read {stack.bytes_read / 1e6:.0f} MB of {len(wheels)} wheels, installed nothing")
+    return with_load_sites(stack.facts, lambda owner: wheel_stack.wheel_sources(stack, owner))
+
+
+def _resolved(
+    target: Target, options: ReadOptions, python: str, note: Callable[[str], None]
+) -> tuple[PinnedWheel, ...]:
+    """The wheels that an installer would take for requirements; wheels that are named themselves come first."""
+    from bringup.collect import wheel_stack
+    from bringup.collect.index import resolve
+    from bringup.collect.platforms import platform_for
+
+    named = wheel_stack.local_wheels([Path(path) for path in target.wheels])
+    requirements = [*target.requirements, *(f"{one.name} @ {one.url}" for one in named)]
+    if target.files:
+        from bringup.collect.requirements import read_requirements
+
+    for file in target.files:
+        requirements += read_requirements(file)
+    found = resolve(
+        requirements,
+        python=python,
+        platform=platform_for(wheel_stack.machine(), wheel_stack.libc()),
+        find_links=[Path(one) for one in options.find_links],
+        offline=options.offline,
+        index_url=options.index_url or None,
+    )
+    for text in (*found.notes, *found.conflicts):
+        note(text)
+    for source in found.sources:
+        note(f"{source.name} {source.version} has no wheel for Python {python}; what a build would give is not known")
+    return found.wheels
+
+
+def with_load_sites(facts: Facts, sources: Callable[[str], Mapping[str, Callable[[], bytes]]]) -> Facts:
+    """Add the places that open those libraries which would not open. Others' are not looked for: they tell nothing.
+
+    ``sources`` gives the Python files of a distribution: dotted module name to a reader of its text.
+    """
     by_owner: dict[str, list[str]] = {}
     for library in asked_about(facts):
         by_owner.setdefault(library.owner, []).append(library.path)
     requests = [_Request(owner, tuple(paths)) for owner, paths in by_owner.items()]
-    found = map_on_cores(lambda one: _read_sites(facts, one), requests, lambda one: len(one.paths), _Sites, worth=2)
+    found = map_on_cores(
+        lambda one: _read_sites(facts, one, sources), requests, lambda one: len(one.paths), _Sites, worth=2
+    )
     sites = tuple(site for one in found for site in one.sites)
     return replace(facts, load_sites=Known(sites, "Python sources of the distributions"))
 
@@ -40,8 +109,8 @@ class _Sites(Struct, frozen=True):
     sites: tuple[LoadSite, ...]
 
 
-def _read_sites(facts: Facts, request: _Request) -> _Sites:
-    package = Package(python_sources(facts, request.owner))
+def _read_sites(facts: Facts, request: _Request, sources: Callable[[str], Mapping[str, Callable[[], bytes]]]) -> _Sites:
+    package = Package(sources(request.owner))
     known = distribution(facts, request.owner)
     roots = frozenset(known.top_level) if known is not None else frozenset()
     return _Sites(find_load_sites(package, request.paths, roots))

@@ -238,27 +238,55 @@ _LOOKED_AT = (ast.Import, ast.ImportFrom, ast.Call, ast.JoinedStr, ast.Constant)
 def _visit(tree: ast.AST) -> list[_Visited]:
     """Every import, call and string with the innermost function around it ('' for none) and whether an except clause would catch a failure."""
     order: list[_Visited] = []
-    stack: list[_Visited] = [(tree, "", False)]
+    # Beside each node: the function around it, and the last line of that function on which it raises.
+    stack: list[tuple[ast.AST, str, bool, int]] = [(tree, "", False, _last_raise(tree))]
     while stack:
-        node, function, guarded = stack.pop()
+        node, function, guarded, raises = stack.pop()
         if isinstance(node, _LOOKED_AT):
             order.append((node, function, guarded))
+        children = ast.iter_child_nodes(node)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            stack += [(child, node.name, False) for child in ast.iter_child_nodes(node)]
+            last = _last_raise(node)
+            stack += [(child, node.name, False, last) for child in children]
         elif isinstance(node, ast.Lambda):
-            stack += [(child, function or "<lambda>", guarded) for child in ast.iter_child_nodes(node)]
+            stack += [(child, function or "<lambda>", guarded, raises) for child in children]
         elif isinstance(node, ast.Try):
-            inside = guarded or any(_catches(handler) for handler in node.handlers)
-            stack += [(child, function, inside) for child in node.body]
-            stack += [(child, function, guarded) for child in (*node.handlers, *node.orelse, *node.finalbody)]
+            # Loaders often try one way after the other, keep the errors, and raise once none has worked.
+            goes_on = raises <= (node.end_lineno or 0)
+            inside = guarded or (goes_on and any(_catches(handler) for handler in node.handlers))
+            stack += [(child, function, inside, raises) for child in node.body]
+            stack += [(child, function, guarded, raises) for child in (*node.handlers, *node.orelse, *node.finalbody)]
         elif isinstance(node, ast.With):
             suppressed = any("suppress" in ast.dump(item.context_expr) for item in node.items)
-            stack += [(child, function, guarded or suppressed) for child in ast.iter_child_nodes(node)]
+            stack += [(child, function, guarded or suppressed, raises) for child in children]
         elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
-            stack += [(child, function, guarded) for child in node.orelse]
+            stack += [(child, function, guarded, raises) for child in node.orelse]
         else:
-            stack += [(child, function, guarded) for child in ast.iter_child_nodes(node)]
+            stack += [(child, function, guarded, raises) for child in children]
     return order
+
+
+def _last_raise(scope: ast.AST) -> int:
+    """The last line on which a function, or a module's own level, raises an error that a failed opening may become; 0: none."""
+    last = 0
+    stack = list(ast.iter_child_nodes(scope))
+    while stack:
+        node = stack.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            continue
+        if isinstance(node, ast.Raise) and _raised(node) in (
+            "ImportError",
+            "OSError",
+            "RuntimeError",
+            "ModuleNotFoundError",
+        ):
+            last = max(last, node.lineno)
+        stack += ast.iter_child_nodes(node)
+    return last
+
+
+def _raised(node: ast.Raise) -> str:
+    return _name(node.exc.func) if isinstance(node.exc, ast.Call) else _name(node.exc)
 
 
 def _catches(handler: ast.ExceptHandler) -> bool:

@@ -55,10 +55,6 @@ def read_stack(arguments: argparse.Namespace) -> Facts:
 def _read(target: Target, arguments: argparse.Namespace) -> Facts:
     if target.kind == "facts":
         return read_facts(Path(target.path))
-    from bringup.pipeline import read_environment
-
-    if target.kind in ("active", "environment"):
-        return read_environment(Path(target.path) if target.path else None)
     from bringup.pipeline import read_target
 
     options = ReadOptions(
@@ -67,7 +63,7 @@ def _read(target: Target, arguments: argparse.Namespace) -> Facts:
         offline=arguments.offline,
         index_url=arguments.index_url,
     )
-    return read_target(target, options)
+    return read_target(target, options, note)
 
 
 def with_options(facts: Facts, arguments: argparse.Namespace) -> Facts:

@@ -70,9 +70,9 @@ def faults(facts: Facts) -> tuple[Fault, ...]:
         picked = _picked(facts, library)
         if picked is not None and picked.loads is False:
             continue
-        if picked is not None and picked.loads and judgement.role in ("fault", "variant"):
+        if picked is not None and picked.loads and judgement.role not in ("part", "preloaded"):
             premise = Premise(f"{library.owner} loads it {picked.when}", picked.source)
-            found.append(_fault(facts, judgement, "error", premise))
+            found.append(_fault(facts, judgement, premise))
         elif judgement.role in _ROLES:
             found.append(_fault(facts, judgement))
     return tuple(found)
@@ -89,24 +89,25 @@ def _picked(facts: Facts, library: Library) -> Choice | None:
     return None
 
 
-def _fault(
-    facts: Facts, judgement: Judgement, severity: Severity | None = None, relevance: Premise | None = None
-) -> Fault:
+def _fault(facts: Facts, judgement: Judgement, picked: Premise | None = None) -> Fault:
+    """``picked``: why the package loads just this library, where that is known."""
     site = judgement.site
     where = f"{site.module} line {site.line}" if site is not None else judgement.library.source
     return Fault(
         library=judgement.library,
         opening=judgement.opening,
-        severity=severity or _severity(facts, judgement),
-        relevance=(relevance or Premise(judgement.reason, where),),
-        misread_as=MISREADINGS.get(judgement.library.owner, ""),
+        severity="error" if picked is not None else _severity(facts, judgement),
+        relevance=(picked or Premise(judgement.reason, where),),
+        misread_as=next((words for start, words in MISREADINGS if judgement.library.path.startswith(start)), ""),
+        order=40 if picked is not None else 50,
     )
 
 
-MISREADINGS = {
-    "sgl-kernel": "a missing GPU architecture: it prints “Could not load any common_ops library”",
-    "sglang-kernel": "a missing GPU architecture: it prints “Could not load any common_ops library”",
-}
+MISREADINGS = (
+    ("sgl_kernel/", "a missing GPU architecture: the package prints “Could not load any common_ops library”"),
+    ("deep_gemm/", "nothing at all: where no nvcc is found, the package prints an AssertionError without words"),
+    ("torchcodec/", "a missing FFmpeg: the package prints a list of FFmpeg versions"),
+)
 """What a package's own words around the failure suggest, where that is not the cause. From the packages' loaders."""
 
 

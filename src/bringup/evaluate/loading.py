@@ -341,7 +341,9 @@ def _without_what_is_gone(
     What stays is certain: names of a namespace in which a library that is there defines others.
     """
     versions = {version for soname, asked in library.version_needs if soname in gone for version in asked}
-    stems = tuple({soname.removeprefix("lib").split(".so")[0].split("-")[0].lower() for soname in gone} - {""})
+    # libc and libm would claim every name that starts with their letter.
+    names = {soname.removeprefix("lib").split(".so")[0].split("-")[0].lower() for soname in gone - POLICY_LIBRARIES}
+    stems = tuple(name for name in names if len(name) > 2)
     driver = tuple(prefix for soname, prefix in DRIVER_PREFIXES if any(one.startswith(soname) for one in gone))
     return frozenset(
         symbol
