@@ -85,6 +85,10 @@ from bringup.evaluate.rules import (
     ver006,
     ver007,
     ver008,
+    ver009,
+    ver010,
+    ver011,
+    ver012,
 )
 from bringup.facts import Facts
 from bringup.findings import Finding, Rule
@@ -181,4 +185,8 @@ RULES: tuple[RuleModule, ...] = (
     ver006,
     ver007,
     ver008,
+    ver009,
+    ver010,
+    ver011,
+    ver012,
 )

@@ -7,6 +7,7 @@ from functools import lru_cache
 from msgspec import Struct
 from packaging.markers import UndefinedComparison, UndefinedEnvironmentName, default_environment
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
@@ -21,11 +22,15 @@ class Unmet(Struct, frozen=True):
     specifier: str
     found: Distribution | None
 
+    @property
+    def specifiers(self) -> SpecifierSet:
+        """The same, to ask questions of."""
+        return SpecifierSet(self.specifier)
+
 
 @lru_cache(maxsize=8)
 def unmet_requirements(facts: Facts) -> tuple[Unmet, ...]:
-    """All of them, in the distributions' order. Requirements of extras count only where they name something installed in
-    another release: nothing says that an extra was asked for."""
+    """All of them, in the distributions' order. Requirements of extras do not count: nothing says that one was asked for."""
     if not isinstance(facts.distributions, Known):
         return ()
     environment = _environment(facts)
@@ -79,3 +84,14 @@ def _environment(facts: Facts) -> dict[str, str]:
     if isinstance(facts.host, Known):
         environment["platform_machine"] = facts.host.value.machine
     return environment
+
+
+def is_numpy_abi(one: Unmet) -> bool:
+    """Whether a requirement asks for NumPy 1 while NumPy 2 is there."""
+    if one.name != "numpy" or one.found is None:
+        return False
+    try:
+        version = Version(one.found.version)
+    except InvalidVersion:
+        return False
+    return version.major >= 2 and any(spec.operator in ("<", "<=", "==", "~=") for spec in one.specifiers)

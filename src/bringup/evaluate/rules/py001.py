@@ -1,8 +1,9 @@
 """A wheel does not fit the interpreter.
 
 ## What it checks
-The tags of every distribution against the stack's Python: version, ABI, and the machine. A wheel tagged `abi3` fits its own and
-every later Python 3; a wheel that demands a newer Python than the one there is told, too.
+The tags of every distribution against the stack's Python: its version and its ABI. A wheel tagged `abi3` fits its own and every
+later Python 3 that has a global lock; free-threaded builds (3.13t) take only wheels built for them. A distribution whose
+Requires-Python leaves the interpreter out is told, too.
 
 ## Why it matters
 Copied environments and wrong containers leave extension modules that the interpreter does not even look at, and the import fails
@@ -29,7 +30,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from bringup.evaluate.faults import install
 from bringup.evaluate.tags import fits
 from bringup.facts import Facts, Known
-from bringup.findings import Finding, Premise, Remedy, Rule
+from bringup.findings import Finding, Premise, Remedy, Rule, Severity
 
 RULE = Rule(
     code="PY001",
@@ -44,26 +45,32 @@ def check(facts: Facts) -> Iterator[Finding]:
     if not isinstance(facts.distributions, Known) or not isinstance(facts.python, Known):
         return
     python = facts.python.value
+    own = f"{python.version}{' without global lock' if python.free_threaded else ''}"
     for one in facts.distributions.value:
         reason = ""
+        severity: Severity = "error"
         if one.tags and not any(fits(tag, python) for tag in one.tags):
             reason = f"{one.name} {one.version} is built for {', '.join(one.tags[:3])}"
         elif one.requires_python and not _allows(one.requires_python, python.version):
+            # Its files are there and may well run: what fails is up to the code.
+            severity = "warning"
             reason = f"{one.name} {one.version} needs Python {one.requires_python}"
         if not reason:
             continue
         yield Finding(
             rule=RULE.code,
             kind=RULE.kind,
-            severity="error",
+            severity=severity,
             stage=RULE.stage,
             subject=one.name,
             because=(
                 Premise(reason, one.source),
-                Premise(f"the interpreter is Python {python.version}", facts.python.source),
+                Premise(f"the interpreter is Python {own}", facts.python.source),
             ),
             therefore=f"{one.name} does not fit this Python",
-            predicted_error=f"ModuleNotFoundError: No module named '{one.top_level[0] if one.top_level else one.name}'",
+            predicted_error=f"ModuleNotFoundError: No module named '{one.top_level[0] if one.top_level else one.name}'"
+            if severity == "error"
+            else "",
             remedies=(Remedy(f"reinstall {one.name} for this Python", (install(facts, f"--reinstall {one.name}"),)),),
         )
 

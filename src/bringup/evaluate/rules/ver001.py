@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bringup.evaluate.faults import install
-from bringup.evaluate.requirements import unmet_requirements
+from bringup.evaluate.requirements import is_numpy_abi, unmet_requirements
 from bringup.evaluate.version_pairs import PAIRS
 from bringup.facts import Facts
 from bringup.findings import Finding, Premise, Remedy, Rule
@@ -40,10 +40,10 @@ RULE = Rule(
 
 def check(facts: Facts) -> Iterator[Finding]:
     for one in unmet_requirements(facts):
-        if any(pair.matches(one) for pair in PAIRS):
+        if any(pair.matches(one) for pair in PAIRS) or is_numpy_abi(one):
             continue
         asked = f"{one.name}{one.specifier}"
-        have = f"{one.found.version} is installed" if one.found is not None else "it is not installed"
+        have = f"{one.name} {one.found.version} is installed" if one.found is not None else f"{one.name} is not installed"
         yield Finding(
             rule=RULE.code,
             kind=RULE.kind,

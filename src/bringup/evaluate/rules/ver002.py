@@ -1,10 +1,11 @@
-"""Torchvision and torch are no released pair.
+"""Torchvision or torchaudio, and torch, are no released pair.
 
 ## What it checks
-What torchvision declares of torch against the release that is installed.
+What torchvision and torchaudio declare of torch against the release that is installed.
 
 ## Why it matters
-Torchvision's operators are compiled against one torch release.
+Their operators are compiled against one torch release. Torchvision then registers none of them, and whoever imports it
+meets that as another fault: transformers says that it cannot import a model class.
 
 ## Example
 ```
@@ -12,10 +13,10 @@ RuntimeError: operator torchvision::nms does not exist
 ```
 
 ## What to do
-Install the torch release that is asked for, or the release of torchvision that goes with yours.
+Install the torch release that is asked for, or the releases of the others that go with yours.
 
 ## References
-- vladmandic/sdnext#3531
+- vladmandic/sdnext#3531, vllm-project/vllm-ascend#477
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from bringup.findings import Finding, Rule
 RULE = Rule(
     code="VER002",
     kind="torchvision_vs_torch",
-    title="torchvision and torch are no released pair",
+    title="torchvision or torchaudio, and torch, are no released pair",
     stage="import",
     needs=("distributions",),
 )

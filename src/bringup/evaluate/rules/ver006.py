@@ -1,10 +1,13 @@
 """FlashInfer's companions are of another release.
 
 ## What it checks
-The releases of flashinfer-python, flashinfer-cubin and flashinfer-jit-cache, where they are installed, against each other.
+The releases of flashinfer-cubin and flashinfer-jit-cache, and of its parts for single architectures, against flashinfer-python. A
+jit-cache wheel may carry its CUDA version behind a plus (`0.6.3+cu130`); anything else must be equal.
 
 ## Why it matters
-FlashInfer compares them when it is imported, and refuses to go on where they differ.
+Up to 0.6 FlashInfer compares them when it is imported, and refuses to go on where they differ. From 0.7 on it ignores the companion
+with a warning: kernels are then fetched or compiled when they are first needed, on the GPUs' time, or not at all where there is no
+network or no compiler. FLASHINFER_DISABLE_VERSION_CHECK switches the comparison off.
 
 ## Example
 ```
@@ -12,7 +15,7 @@ RuntimeError: flashinfer-cubin version (0.6.1) does not match flashinfer version
 ```
 
 ## What to do
-Install the same release of all, or uninstall the companion: kernels are then compiled or fetched when they are needed.
+Install the same release of all, or uninstall the companion.
 
 ## References
 - vllm-project/vllm#49804, flashinfer-ai/flashinfer#4781
@@ -20,12 +23,13 @@ Install the same release of all, or uninstall the companion: kernels are then co
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from packaging.version import InvalidVersion, Version
 
 from bringup.evaluate.faults import install, uninstall
-from bringup.facts import Distribution, Facts, distribution
+from bringup.facts import Distribution, Facts, Known, distribution, variable
 from bringup.findings import Finding, Premise, Remedy, Rule
 
 RULE = Rule(
@@ -36,43 +40,54 @@ RULE = Rule(
     needs=("distributions",),
 )
 
+_COMPANION = re.compile(r"flashinfer-(?:cubin|jit-cache)(?:-sm\d+[af]?)?$")
+
+TOLERANT_SINCE = Version("0.7.0")
+"""The first release that ignores a companion instead of failing its own import. Source: flashinfer/jit/env.py of 0.6.18 and 0.7.0."""
+
+HINT = "Please install the same version of both packages."
+
 
 def check(facts: Facts) -> Iterator[Finding]:
     flashinfer = distribution(facts, "flashinfer-python")
-    if flashinfer is None:
+    if flashinfer is None or variable(facts, "FLASHINFER_DISABLE_VERSION_CHECK") or not isinstance(facts.distributions, Known):
         return
-    for name in ("flashinfer-cubin", "flashinfer-jit-cache"):
-        companion = distribution(facts, name)
-        if companion is None or _public(companion) == _public(flashinfer):
+    tolerant = _tolerant(flashinfer)
+    for companion in facts.distributions.value:
+        if not _COMPANION.match(companion.name) or _equal(companion, flashinfer):
             continue
+        manner = "ignores another release" if tolerant else "refuses another release when it is imported"
+        mismatch = f"{companion.name} version ({companion.version}) does not match flashinfer version ({flashinfer.version})."
+        right = flashinfer.version
         yield Finding(
             rule=RULE.code,
             kind=RULE.kind,
-            severity="error",
-            stage=RULE.stage,
-            subject=name,
+            severity="warning" if tolerant else "error",
+            stage="jit" if tolerant else RULE.stage,
+            subject=companion.name,
             because=(
-                Premise(f"{name} {companion.version} is installed", companion.source),
-                Premise(
-                    f"flashinfer-python {flashinfer.version} is installed, and refuses another release",
-                    flashinfer.source,
-                ),
+                Premise(f"{companion.name} {companion.version} is installed", companion.source),
+                Premise(f"flashinfer-python {right} is installed, and {manner}", flashinfer.source),
             ),
-            therefore="importing flashinfer fails",
-            predicted_error=f"RuntimeError: {name} version ({companion.version}) does not match flashinfer version "
-            f"({flashinfer.version}). Please install the same version of both packages.",
+            therefore="FlashInfer fetches or compiles what the companion holds ready" if tolerant else "importing flashinfer fails",
+            predicted_error=f"Ignoring incompatible {companion.name} package" if tolerant else f"RuntimeError: {mismatch} {HINT}",
+            hints=("FLASHINFER_DISABLE_VERSION_CHECK=1 uses the companion as it is",),
             remedies=(
-                Remedy(f"install {name} {_public(flashinfer)}", (install(facts, f"{name}=={_public(flashinfer)}"),)),
-                Remedy(f"or uninstall {name}", (uninstall(facts, name),)),
+                Remedy(f"install {companion.name} {right}", (install(facts, f"{companion.name}=={right}"),)),
+                Remedy(f"or uninstall {companion.name}", (uninstall(facts, companion.name),)),
             ),
             order=60,
-            fatal=True,
+            fatal=not tolerant,
         )
 
 
-def _public(one: Distribution) -> str:
-    """A version without its local part: a jit-cache wheel is ``0.6.3+cu130``."""
+def _equal(companion: Distribution, flashinfer: Distribution) -> bool:
+    local = companion.name.startswith("flashinfer-jit-cache") and companion.version.startswith(f"{flashinfer.version}+")
+    return companion.version == flashinfer.version or local
+
+
+def _tolerant(flashinfer: Distribution) -> bool:
     try:
-        return Version(one.version).public
+        return Version(flashinfer.version) >= TOLERANT_SINCE
     except InvalidVersion:
-        return one.version
+        return False

@@ -12,16 +12,17 @@ AssertionError: Torch not compiled with CUDA enabled
 ```
 
 ## What to do
-Install torch for the CUDA release of your driver.
+Install torch for the CUDA release of your driver; uv finds it with `--torch-backend auto`.
 
 ## References
-- pytorch/pytorch#168065
+- pytorch/pytorch#168065, nv-morpheus/Morpheus#2095
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bringup.evaluate.faults import install
 from bringup.evaluate.sonames import torch_cuda
 from bringup.facts import Facts, Known, distribution
 from bringup.findings import Finding, Premise, Remedy, Rule
@@ -53,7 +54,12 @@ def check(facts: Facts) -> Iterator[Finding]:
         ),
         therefore="torch sees no GPU",
         predicted_error="AssertionError: Torch not compiled with CUDA enabled",
-        remedies=(Remedy("install torch for the CUDA release of the driver, without a +cpu version or index"),),
+        remedies=(
+            Remedy(
+                "install torch for the CUDA release of the driver",
+                (install(facts, f"--reinstall-package torch --torch-backend auto torch=={torch.version.split('+')[0]}"),),
+            ),
+        ),
         order=40,
         fatal=True,
     )
