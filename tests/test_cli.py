@@ -250,6 +250,11 @@ def test_redact_takes_out_this_machine_everywhere(tmp_path: Path, capsys: pytest
     assert read_facts(tmp_path / "shared.json").target == "~/venv on [address]"
 
 
+def test_redact_goes_for_errors_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--redact", "/home/zaphod/absent"]) == 3
+    assert capsys.readouterr().err == "bringup: ~/absent: does not exist\n"
+
+
 def test_private_names_come_from_the_machine() -> None:
     assert private().hosts
 

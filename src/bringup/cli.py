@@ -32,10 +32,11 @@ VERBS: tuple[Verb, ...] = (
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code; never raises an error that a person should not see."""
+    argv = sys.argv[1:] if argv is None else argv
     try:
-        return main_inner(sys.argv[1:] if argv is None else argv)
+        return main_inner(argv)
     except BringupError as error:
-        print(f"bringup: {error}", file=sys.stderr)
+        print(_presentable(f"bringup: {error}", argv), file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         return 130
@@ -47,8 +48,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if os.environ.get("BRINGUP_DEBUG"):
             raise
         print(
-            f"bringup: a fault of bringup's own: {type(error).__name__}: {error}\n"
+            _presentable(f"bringup: a fault of bringup's own: {type(error).__name__}: {error}", argv),
             "bringup: set BRINGUP_DEBUG=1 and run it again for the traceback, which a bug report needs",
+            sep="\n",
             file=sys.stderr,
         )
         return 4
@@ -81,6 +83,17 @@ def main_inner(argv: Sequence[str]) -> int:
     result = run(arguments)
     sys.stdout.flush()
     return int(result)
+
+
+def _presentable(message: str, argv: Sequence[str]) -> str:
+    """One line, without what --redact takes out: an error can come before the options are parsed."""
+    message = " ".join(message.split())
+    if "--redact" not in argv:
+        return message
+    from bringup.commands.common import private
+    from bringup.explain.redact import redact
+
+    return redact(message, private())
 
 
 def _sentence(purpose: str) -> str:

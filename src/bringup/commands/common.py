@@ -63,7 +63,8 @@ def _read(target: Target, arguments: argparse.Namespace) -> Facts:
         offline=arguments.offline,
         index_url=arguments.index_url,
     )
-    return read_target(target, options, note)
+    own = private() if arguments.redact else None
+    return read_target(target, options, lambda text: note(text if own is None else redact(text, own)))
 
 
 def with_options(facts: Facts, arguments: argparse.Namespace) -> Facts:
@@ -116,7 +117,7 @@ def write_result(text: str, output: str | None, arguments: argparse.Namespace) -
 
 def note(text: str) -> None:
     """A line for a person, beside the result."""
-    print(text, file=sys.stderr)
+    sys.stderr.write(f"{text}\n")  # one write, so that notes of several threads do not mix
 
 
 def private() -> Private:

@@ -69,7 +69,7 @@ def verdict(report: Report) -> str:
     first = next((one for one in report.findings if one.finding.severity == "error"), None)
     if first is None:
         head = f"Nothing here stops a start; {' and '.join(said)}" if said else "Nothing wrong found"
-        return f"{head}; {len(report.unknown)} rules could not be asked" if report.unknown else head
+        return f"{head}; {_rules(report.unknown)} could not be asked" if report.unknown else head
     end = "ends" if first.finding.fatal else "goes wrong"
     return f"{', '.join(said)}. A start {end} at {first.finding.stage}: {demangle_text(first.finding.therefore)}"
 
@@ -206,17 +206,14 @@ def _unknown(page: Page, report: Report, verbose: bool) -> None:
     failed = [one for one in report.unknown if not one.missing]
     asked = [one for one in report.unknown if one.missing]
     if asked:
-        page.title(f"Not judged: {len(asked)} rules whose facts are not known")
-        for missing, group in _by_missing(asked):
-            page.paragraph(", ".join(one.rule for one in group), indent=2, label=f"{missing}: ", hang=4)
+        page.title(f"Not judged: {_rules(asked)} whose facts are not known")
+        for ways, group in _by_way(asked):
+            page.paragraph(f"{_rules(group)}; to judge {_them(group)}, {ways}", indent=2, hang=4)
             if verbose:
-                for reason in dict.fromkeys(one.reason for one in group):
-                    page.paragraph(reason, indent=4, style="quiet")
-        wanted = dict.fromkeys(name for one in asked for name in one.missing)
-        for way in dict.fromkeys(HOW_TO_TELL.get(name, _ON_THE_MACHINE) for name in wanted):
-            page.paragraph(way, indent=2, label="to judge them: ", hang=4, style="quiet")
+                for one in group:
+                    page.paragraph(one.reason, indent=4, label=f"{one.rule}: ", style="quiet")
     if failed:
-        page.title(f"Failed: {len(failed)} rules, which is a fault of bringup's own")
+        page.title(f"Failed: {_rules(failed)}, which is a fault of bringup's own")
         for one in failed:
             page.paragraph(one.reason, indent=2, label=f"{one.rule}: ", hang=4)
 
@@ -226,10 +223,22 @@ _ON_THE_MACHINE = (
 )
 
 
-def _by_missing(verdicts: Sequence[UnknownVerdict]) -> list[tuple[str, list[UnknownVerdict]]]:
+def _rules(verdicts: Sequence[UnknownVerdict]) -> str:
+    return f"{len(verdicts)} {'rule' if len(verdicts) == 1 else 'rules'}"
+
+
+def _them(verdicts: Sequence[UnknownVerdict]) -> str:
+    return "it" if len(verdicts) == 1 else "them"
+
+
+def _by_way(verdicts: Sequence[UnknownVerdict]) -> list[tuple[str, list[UnknownVerdict]]]:
+    """Grouped by what a person has to do so that they can be judged."""
     found: dict[str, list[UnknownVerdict]] = {}
     for one in verdicts:
-        found.setdefault(", ".join(name.replace("_", " ") for name in one.missing), []).append(one)
+        ways = dict.fromkeys(HOW_TO_TELL.get(name, _ON_THE_MACHINE) for name in one.missing)
+        # On the machine itself everything is known, so that the other ways need no mention beside it.
+        way = _ON_THE_MACHINE if _ON_THE_MACHINE in ways else " and ".join(ways)
+        found.setdefault(way, []).append(one)
     return list(found.items())
 
 
