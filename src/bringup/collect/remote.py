@@ -245,7 +245,7 @@ class RemoteFile:
             if status == 206:
                 start, stop = self._accept(response, position, end)
                 left = stop - start
-                for piece in response.iter_raw(_PIECE):
+                for piece in response.iter_raw():  # as it arrives: a size would hold back what came before a break
                     with self._lock:
                         self.bytes_read += len(piece)
                     yield piece[:left]
@@ -299,7 +299,7 @@ class RemoteFile:
         spool = tempfile.TemporaryFile(prefix="bringup-")  # noqa: SIM115 - closed by close()
         total = checked = 0
         try:
-            for piece in response.iter_raw(_PIECE):
+            for piece in response.iter_raw():
                 total += len(piece)
                 self.bytes_read += len(piece)
                 if total - checked > _SPARE // 4:  # the announced length may be wrong, or missing
