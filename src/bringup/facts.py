@@ -158,6 +158,19 @@ class LoadSite(Struct, frozen=True):
     """The name is put together at run time: the library is one of several, of which the package picks one."""
 
 
+class MetadataAsk(Struct, frozen=True):
+    """A place in a distribution's code that asks for the metadata of the distribution named ``asks``.
+
+    ``guarded``: an except clause around it catches the absence.
+    """
+
+    distribution: str
+    asks: str
+    module: str
+    line: int
+    guarded: bool
+
+
 # --- distributions ----------------------------------------------------------------------------------------------------
 
 
@@ -259,6 +272,7 @@ class Facts(Struct, frozen=True, eq=False, kw_only=True):
     toolkits: Maybe[tuple[Toolkit, ...]] = Unknown("was not looked at")
     tools: Maybe[tuple[Tool, ...]] = Unknown("was not looked at")
     caches: Maybe[tuple[CacheFolder, ...]] = Unknown("was not looked at")
+    metadata_asks: Maybe[tuple[MetadataAsk, ...]] = Unknown("was not looked at")
     model: Maybe[Model] = Unknown("no model was named")
     goal: Goal = Goal()
 

@@ -186,7 +186,7 @@ def test_parts_out_of_step(changes: dict[str, Any], error: str) -> None:
         ({"parts": {"nvvm": None}}, "nvvm/bin/cicc: not found"),
         ({"headers": ()}, "cuda_runtime.h: No such file"),
         ({"headers": ("cuda_runtime.h",)}, "cuda/std/type_traits: No such file"),
-        ({"headers": HEADERS[:-2]}, "cublasLt.h: No such file"),
+        ({"headers": HEADERS[:-2]}, "curand.h: No such file"),
     ],
 )
 def test_parts_missing(changes: dict[str, Any], error: str) -> None:

@@ -23,6 +23,7 @@ from bringup.collect.dynamic_loader import parse_loader_cache
 from bringup.collect.environment import read_roots
 from bringup.collect.host import with_machine
 from bringup.collect.interpreter import find_environment
+from bringup.collect.metadata_asks import with_metadata_asks
 from bringup.collect.system import read_system_libraries
 from bringup.collect.target import probe_place
 from bringup.errors import BringupError, UnreadableError
@@ -52,7 +53,7 @@ def elsewhere_facts(
     with tempfile.TemporaryDirectory(prefix="bringup-mirror-") as folder:
         top = os.path.realpath(folder)
         unpack(answer.stream, top, address)
-        facts = _read(answer.observed, top, str(place["prefix"]), label or address)
+        facts = with_metadata_asks(_read(answer.observed, top, str(place["prefix"]), label or address))
         if extend is not None:
             facts = extend(facts)
         data = msgspec.json.encode(facts)

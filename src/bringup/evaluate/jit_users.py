@@ -81,7 +81,7 @@ USERS: tuple[JitUser, ...] = (
         "sglang",
         ("nvcc", "ninja", "cxx", "cccl"),
         "sglang 0.5.23: kernels/jit/utils/compile/toolchain.py:40-60; tvm_ffi/cpp/extension.py builds",
-        since="0.5.12",
+        since="0.5.23",
         search=("CUDA_HOME", "CUDA_PATH", "nvcc", "default-unchecked"),
         absent="RuntimeError: Could not find CUDA installation. Please set CUDA_HOME environment variable.",
         order=50,
@@ -117,7 +117,7 @@ USERS: tuple[JitUser, ...] = (
         "CuPy",
         "cupy-cuda12x",
         ("nvrtc",),
-        "cupy 13: cupy/_environment.py",
+        "CuPy documentation, Installation: CUDA_PATH, nvcc on PATH, /usr/local/cuda",
         search=("CUDA_PATH", "nvcc", "default"),
         order=70,
     ),
@@ -145,11 +145,11 @@ class EngineUse:
     until: str = ""
 
 
-_SGLANG_SAMPLER = "sglang 0.5.23: srt/arg_groups/overrides.py _sampling_backend_default; 0.5.8 server_args.py likewise"
+_SGLANG_SAMPLER = "sglang 0.5.23: srt/arg_groups/overrides.py _sampling_backend_default"
 ENGINE_USES: tuple[EngineUse, ...] = (
     EngineUse("sglang", "DeepGEMM", "sglang 0.5.23: srt/layers/deep_gemm_wrapper/configurer.py", least=(9, 0)),
     EngineUse(
-        "sglang", "DeepGEMM in sgl-kernel", "sglang 0.5.8: srt/layers/deep_gemm_wrapper/configurer.py", (9, 0), (10, 9)
+        "sglang", "DeepGEMM in sgl-kernel", "sgl-kernel 0.3.21: deep_gemm/__init__.py:30, met in real starts", (9, 0), (10, 9)
     ),
     EngineUse("sglang", "Triton", "sglang 0.5.23: srt/layers, triton kernels of every backend"),
     EngineUse(

