@@ -151,7 +151,7 @@ def code_by_cuobjdump(file: Path) -> Code:
 
 
 def code_listed_by_cuobjdump(file: Path) -> Code:
-    """The same from ``--list-elf`` and ``--list-ptx``, which name a family's SASS (100f) without its suffix."""
+    """The same from ``--list-elf`` and ``--list-ptx``, which name a family's SASS (but not its PTX) without the suffix."""
     found: Code = Counter()
     for option, kind, ending in (("--list-elf", "sass", "cubin"), ("--list-ptx", "ptx", "ptx")):
         for arch, extension in _LISTED.findall(_cuobjdump(option, str(file))):
@@ -164,7 +164,7 @@ def code_of(code: tuple[DeviceCode, ...], *, family_suffix: bool = True) -> Code
     """Our entries in the shape of `code_by_cuobjdump`, or of `code_listed_by_cuobjdump` without the family's suffix."""
     found: Code = Counter()
     for one in code:
-        suffix = "" if one.suffix == "f" and not family_suffix else one.suffix
+        suffix = "" if (one.kind, one.suffix) == ("sass", "f") and not family_suffix else one.suffix
         found[one.kind, f"{one.arch}{suffix}"] += one.count
     return found
 
