@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 
@@ -31,6 +32,9 @@ HOW_TO_TELL = {
     "distributions": "check an installed environment, wheels or requirements",
 }
 """How a person gives a fact that is missing. Those not listed are the machine's: they are known where it is checked itself."""
+
+ON_THE_MACHINE = "check the installed environment on the machine itself, or its facts file (bringup facts -o FILE)"
+THE_MACHINE_IS_SILENT = "the machine does not tell, or has none; -v shows why"
 
 _NOUNS = {"error": ("error", "errors"), "warning": ("warning", "warnings"), "info": ("note", "notes")}
 
@@ -207,39 +211,34 @@ def _unknown(page: Page, report: Report, verbose: bool) -> None:
     asked = [one for one in report.unknown if one.missing]
     if asked:
         page.title(f"Not judged: {_rules(asked)} whose facts are not known")
-        for ways, group in _by_way(asked):
-            page.paragraph(f"{_rules(group)}; to judge {_them(group)}, {ways}", indent=2, hang=4)
-            if verbose:
-                for one in group:
-                    page.paragraph(one.reason, indent=4, label=f"{one.rule}: ", style="quiet")
+        for way, count in _ways(asked):
+            page.paragraph(f"{way} ({count} of them)", indent=2, hang=4)
+        if verbose:
+            for one in asked:
+                page.paragraph(one.reason, indent=4, label=f"{one.rule}: ", style="quiet")
     if failed:
         page.title(f"Failed: {_rules(failed)}, which is a fault of bringup's own")
         for one in failed:
             page.paragraph(one.reason, indent=2, label=f"{one.rule}: ", hang=4)
 
 
-_ON_THE_MACHINE = (
-    "check the installed environment on the machine itself, or from its facts file (bringup facts -o FILE)"
-)
-
-
 def _rules(verdicts: Sequence[UnknownVerdict]) -> str:
     return f"{len(verdicts)} {'rule' if len(verdicts) == 1 else 'rules'}"
 
 
-def _them(verdicts: Sequence[UnknownVerdict]) -> str:
-    return "it" if len(verdicts) == 1 else "them"
+def _ways(verdicts: Sequence[UnknownVerdict]) -> list[tuple[str, int]]:
+    """What a person can do so that rules can be judged, and how many want it; one rule may want several things."""
+    wanted = Counter(
+        way
+        for one in verdicts
+        for way in dict.fromkeys(HOW_TO_TELL.get(name) or _machine_way(one) for name in one.missing)
+    )
+    order = [*dict.fromkeys(HOW_TO_TELL.values()), ON_THE_MACHINE, THE_MACHINE_IS_SILENT]
+    return sorted(wanted.items(), key=lambda item: order.index(item[0]))
 
 
-def _by_way(verdicts: Sequence[UnknownVerdict]) -> list[tuple[str, list[UnknownVerdict]]]:
-    """Grouped by what a person has to do so that they can be judged."""
-    found: dict[str, list[UnknownVerdict]] = {}
-    for one in verdicts:
-        ways = dict.fromkeys(HOW_TO_TELL.get(name, _ON_THE_MACHINE) for name in one.missing)
-        # On the machine itself everything is known, so that the other ways need no mention beside it.
-        way = _ON_THE_MACHINE if _ON_THE_MACHINE in ways else " and ".join(ways)
-        found.setdefault(way, []).append(one)
-    return list(found.items())
+def _machine_way(verdict: UnknownVerdict) -> str:
+    return ON_THE_MACHINE if "was not looked at" in verdict.reason else THE_MACHINE_IS_SILENT
 
 
 def _next(page: Page, report: Report) -> None:
