@@ -68,7 +68,7 @@ def _resolved(
         from bringup.collect.requirements import read_requirements
 
     for file in target.files:
-        requirements += read_requirements(file)
+        requirements += read_requirements(file.path)
     found = resolve(
         requirements,
         python=python,

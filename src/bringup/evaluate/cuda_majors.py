@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from bringup.evaluate.sonames import PROVIDERS
+from bringup.evaluate.cuda_libraries import PROVIDERS
 from bringup.facts import Distribution, Facts, distribution
 
 _MAJORS: dict[str, tuple[str, int]] = {

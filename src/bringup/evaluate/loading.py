@@ -18,6 +18,7 @@ from __future__ import annotations
 import posixpath
 from dataclasses import dataclass, field
 
+from bringup.evaluate.cuda_libraries import provider_of
 from bringup.evaluate.symbols import defines_in_family, family, imports_of, unresolved
 from bringup.facts import Facts, Known, Library, variable
 
@@ -43,6 +44,8 @@ DRIVER_PREFIXES = (
     ("libnvidia-encode.so", "NvEnc"),
 )
 """What the names start with that a driver library defines, none of them versioned."""
+
+TORCH_LIBRARIES = ("libtorch", "libc10")
 
 POLICY_LIBRARIES = frozenset(
     """
@@ -142,7 +145,13 @@ class World:
             self.cache, self.default_dirs = {}, ()
         python = facts.python
         self.executable = self.by_path.get(python.value.executable) if isinstance(python, Known) else None
-        self.driver_known_absent = False
+        self._stems = {_stem(library.soname or library.file_name) for library in libraries}
+
+    def may_be_on_host(self, name: str) -> bool:
+        """Whether a host that is not known may well hold the library: it is none of CUDA's, and none of the stack's."""
+        if self.host_known:
+            return False
+        return provider_of(name) is None and _stem(name) not in self._stems and not name.startswith(TORCH_LIBRARIES)
 
     def find(self, name: str, loader: _Object) -> tuple[str, Library] | None:
         """Search for a needed name on behalf of ``loader``."""
@@ -183,6 +192,10 @@ class World:
 
     def _fits(self, library: Library) -> bool:
         return library.machine == self.machine
+
+
+def _stem(name: str) -> str:
+    return name.split(".so", 1)[0]
 
 
 def _split(value: str) -> list[str]:
@@ -280,7 +293,7 @@ class Process:
             same.names.add(name)
             overlay.setdefault(name, same)
             return same
-        if name.startswith(DRIVER_LIBRARIES) or (not world.host_known and name in POLICY_LIBRARIES):
+        if name.startswith(DRIVER_LIBRARIES) or world.may_be_on_host(name):
             one = _Object(None, name, {name}, loader)
             overlay[name] = one
             new.append(one)

@@ -24,8 +24,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bringup.evaluate.cuda_libraries import is_cuda_symbol
 from bringup.evaluate.faults import faults, finding, other_release, owner_label, subject_of
-from bringup.evaluate.sonames import is_cuda_symbol
 from bringup.evaluate.torch_symbols import is_torch_symbol
 from bringup.facts import Facts
 from bringup.findings import Finding, Premise, Remedy, Rule

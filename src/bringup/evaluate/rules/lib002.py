@@ -24,8 +24,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bringup.evaluate.cuda_libraries import provider_of, soname_major
 from bringup.evaluate.faults import cannot_open, faults, finding, install, owner_label
-from bringup.evaluate.sonames import gap, listed, provider_of, soname_major, torch_cuda
+from bringup.evaluate.sonames import gap, listed, torch_cuda
 from bringup.facts import Facts
 from bringup.findings import Finding, Premise, Remedy, Rule
 

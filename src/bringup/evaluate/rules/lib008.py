@@ -24,9 +24,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bringup.evaluate.cuda_libraries import provider_of
 from bringup.evaluate.faults import Fault, faults, finding, owner_label, subject_of
 from bringup.evaluate.openings import open_all
-from bringup.evaluate.sonames import provider_of
 from bringup.evaluate.symbols import References, unresolved
 from bringup.facts import Facts, Known, Library, variable
 from bringup.findings import Finding, Premise, Remedy, Rule

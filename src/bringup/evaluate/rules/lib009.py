@@ -26,8 +26,8 @@ from collections.abc import Iterator
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
+from bringup.evaluate.cuda_libraries import is_cuda_symbol, symbol_provider
 from bringup.evaluate.faults import faults, finding, install, owner_label, subject_of
-from bringup.evaluate.sonames import is_cuda_symbol, symbol_provider
 from bringup.facts import Distribution, Facts, Known, Library, distribution
 from bringup.findings import Finding, Premise, Remedy, Rule
 
