@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from bringup.evaluate.built_for import release_for, torch_of
 from bringup.evaluate.loading import MissingSoname, MissingVersion, Opening, UndefinedSymbol
 from bringup.evaluate.openings import Judgement, judge_all, open_all
 from bringup.evaluate.sonames import gap
@@ -162,8 +163,37 @@ def subject_of(facts: Facts, full_path: str) -> str:
 
 
 def other_release(facts: Facts, library: Library) -> tuple[str, ...]:
-    """Commands that would replace the library's distribution; empty where it has none."""
-    return (f"uv pip install{_python(facts)} --upgrade {library.owner}",) if library.owner else ()
+    """A command that would replace the library's distribution; empty where it has none."""
+    return (install(facts, f"--reinstall {library.owner}"),) if library.owner else ()
+
+
+def matching_pair(facts: Facts, library: Library) -> tuple[Remedy, ...]:
+    """Ways to bring a library and the installed torch together: another release of either, as far as it is known."""
+    owner, torch = distribution(facts, library.owner), distribution(facts, "torch")
+    if owner is None or torch is None:
+        return (Remedy(f"build {library.path} against the torch that is installed"),)
+    remedies = []
+    release = release_for(owner.name, torch.version)
+    if release is not None:
+        remedies.append(
+            Remedy(f"install {release}, which was built for torch {torch.version}", (install(facts, f"'{release}'"),))
+        )
+    built = torch_of(owner)
+    if built is not None and built[0] != torch.version.partition("+")[0]:
+        remedies.append(
+            Remedy(
+                f"install torch {built[0]}, which {owner.name} {owner.version} was built for",
+                (install(facts, f"torch=={built[0]}"),),
+            )
+        )
+    if not remedies:
+        remedies.append(
+            Remedy(
+                f"install a release of {owner.name} that was built for torch {torch.version}, or build it from source "
+                "against that torch"
+            )
+        )
+    return tuple(remedies)
 
 
 def install(facts: Facts, *packages: str) -> str:

@@ -29,10 +29,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bringup.evaluate.faults import faults, finding, other_release, owner_label, subject_of
+from bringup.evaluate.faults import faults, finding, matching_pair, owner_label, subject_of
 from bringup.evaluate.torch_symbols import is_torch_symbol, other_string_abi, torch_exports
 from bringup.facts import Facts, distribution
-from bringup.findings import Finding, Premise, Remedy, Rule
+from bringup.findings import Finding, Premise, Rule
 
 RULE = Rule(
     code="ABI001",
@@ -67,13 +67,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             ),
             therefore=f"{library.path} was built for another torch and cannot be loaded",
             predicted_error=f"ImportError: {subject_of(facts, first.needed_by)}: undefined symbol: {first.symbol}",
-            remedies=(
-                Remedy(
-                    f"install a {library.owner or 'build'} that was built for torch {torch.version}, "
-                    "or the torch that this one was built for",
-                    other_release(facts, library),
-                ),
-            ),
+            remedies=matching_pair(facts, library),
             detail=tuple(f"undefined symbol: {one.symbol}" for one in undefined),
             later=1,
         )

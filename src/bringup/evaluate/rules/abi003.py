@@ -56,7 +56,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             predicted_error=f"ImportError: {subject_of(facts, first.needed_by)}: undefined symbol: {first.symbol}",
             remedies=(
                 Remedy(f"reinstall {library.owner or library.path} whole", other_release(facts, library)),
-                Remedy("or build it with the architectures and options that its code expects"),
+                Remedy("build it with the architectures and options that its code expects"),
             ),
             detail=tuple(f"undefined symbol: {one.symbol}" for one in entries),
             later=1,

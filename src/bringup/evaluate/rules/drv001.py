@@ -110,11 +110,11 @@ def needs_of(facts: Facts) -> Iterator[Need]:
 def _older_variant(facts: Facts, need: Need, have: tuple[int, int]) -> tuple[Remedy, ...]:
     if need.owner.name.startswith("cupy-"):
         name = f"cupy-cuda{have[0]}x"
-        return (Remedy(f"or install {name}", (install(facts, name),)),)
+        return (Remedy(f"install {name}", (install(facts, name),)),)
     if need.owner.name != "torch":
         return ()
     fitting = [one for one in BACKENDS if runs_runtime(f"{have[0]}.{have[1]}", f"{one[2:-1]}.{one[-1]}")]
     if not fitting:
         return ()
     command = install(facts, f"--reinstall-package torch --torch-backend {fitting[-1]} torch")
-    return (Remedy(f"or install torch built for CUDA {fitting[-1][2:-1]}.{fitting[-1][-1]}", (command,)),)
+    return (Remedy(f"install torch built for CUDA {fitting[-1][2:-1]}.{fitting[-1][-1]}", (command,)),)

@@ -26,10 +26,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bringup.evaluate.faults import cannot_open, faults, finding, other_release, owner_label
+from bringup.evaluate.faults import cannot_open, faults, finding, matching_pair, owner_label
 from bringup.evaluate.sonames import gap, listed, same_stem, torch_cuda
 from bringup.facts import Facts, distribution
-from bringup.findings import Finding, Premise, Remedy, Rule
+from bringup.findings import Finding, Premise, Rule
 
 RULE = Rule(
     code="LIB001",
@@ -62,12 +62,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             because=tuple(because),
             therefore=f"{library.path} is built for another CUDA major and cannot be loaded",
             predicted_error=cannot_open(soname),
-            remedies=(
-                Remedy(
-                    f"install the variant of {library.owner or library.path} for the CUDA major of the installed torch",
-                    other_release(facts, library),
-                ),
-            ),
+            remedies=matching_pair(facts, library),
             detail=tuple(f"{entry.soname} needed by {entry.needed_by}" for entry in entries),
             hints=(behind,) if fault.undefined else (),
         )

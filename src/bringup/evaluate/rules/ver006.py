@@ -74,7 +74,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             hints=("FLASHINFER_DISABLE_VERSION_CHECK=1 uses the companion as it is",),
             remedies=(
                 Remedy(f"install {companion.name} {right}", (install(facts, f"{companion.name}=={right}"),)),
-                Remedy(f"or uninstall {companion.name}", (uninstall(facts, companion.name),)),
+                Remedy(f"uninstall {companion.name}", (uninstall(facts, companion.name),)),
             ),
             order=60,
             fatal=not tolerant,

@@ -60,7 +60,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             predicted_error=f"A module that was compiled using NumPy 1.x cannot be run in\nNumPy {one.found.version} as it may crash.",
             remedies=(
                 Remedy(f"install a release of {one.owner.name} that takes NumPy 2", (install(facts, f"--upgrade {one.owner.name}"),)),
-                Remedy(f"or install {asked}", (install(facts, f"'{asked}'"),)),
+                Remedy(f"install {asked}", (install(facts, f"'{asked}'"),)),
             ),
             order=55,
         )
