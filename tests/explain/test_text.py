@@ -14,7 +14,6 @@ from bringup.findings import Remedy
 
 from .reports import CASCADE, CLEAN, HEADERS, HOSTILE, NINJA, NOTE, SONAME, SYMBOL, SYMBOLS, UNKNOWN, report
 
-
 readable = pytest.mark.skipif(
     sys.version_info < (3, 11), reason="below Python 3.11 C++ names are shown as the linker has them"
 )
