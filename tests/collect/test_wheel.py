@@ -309,9 +309,10 @@ def test_a_connection_that_dies_is_taken_up_where_it_stopped(tmp_path: Path) -> 
     wheel = make_wheel(tmp_path, files={"demo/_C.so": b"\x7fELF" + os.urandom(8 << 20)})
     with serving(tmp_path, "dies_midway") as server, new_client() as client:
         with RemoteFile(f"{server.url}/{wheel.name}", client, sleep=lambda _: None) as file:
+            server.requests.clear()
             assert file.read_at(0, file.size) == wheel.read_bytes()
             assert file.bytes_read < file.size * 1.1
-        starts = [int(one[6:].split("-")[0]) for one in server.requests if not one.startswith("bytes=-")]
+        starts = [int(one[6:].split("-")[0]) for one in server.requests]
     assert starts == sorted(starts)
     assert any(start > 0 for start in starts)
 

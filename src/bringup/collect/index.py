@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
 
 from bringup.collect.platforms import next_platforms
 from bringup.collect.pylock import Package, PinnedSource, choose_files
@@ -109,8 +110,7 @@ def _parse(text: str) -> Requirement:
 
 
 _PLATFORMS = re.compile(r"Wheels are available for `([^`]+)` \(v?([^)]+)\) on the following platforms?: (.+)")
-_PRERELEASE = re.compile(r"`?([A-Za-z0-9][A-Za-z0-9._-]*)`? was requested with a pre-release marker")
-_PRERELEASES = re.compile(r"[Pp]re-releases are available for `?([A-Za-z0-9][A-Za-z0-9._-]*)`?")
+_PRERELEASE = re.compile(r"was requested with a pre-release marker")
 _NO_WHEELS = re.compile(r"Wheels are required for `([^`]+)`")
 
 
@@ -140,11 +140,8 @@ def _relax(question: Question, reason: str, said: list[str]) -> Question | None:
                 f"resolved for {newer}, whose systems have a newer glibc"
             )
             return replace(question, platform=newer)
-    names = {canonicalize_name(one) for one in (*_PRERELEASE.findall(reason), *_PRERELEASES.findall(reason))}
-    new = tuple(sorted(names - set(question.prerelease_packages)))
-    if new and not question.prerelease:
-        said.append(f"pre-releases are allowed for {', '.join(new)}, which is required as one")
-        return replace(question, prerelease_packages=(*question.prerelease_packages, *new))
+    if _PRERELEASE.search(reason) and not question.prerelease:
+        return replace(question, prerelease=True)
     missing = _NO_WHEELS.search(reason)
     if missing is not None and question.only_wheels:
         # What is taken as a source in the end is said there, by name.
@@ -171,9 +168,7 @@ def _without_conflicts(question: Question, notes: list[str], error: Unresolvable
             answer = _relaxed(replace(question, requirements=(text,), overrides=_merged(fixed, overrides)), notes)
         except UnresolvableError as alone:
             raise UnresolvableError(error.subject, f"{alone.reason}\n\nand before that: {error.reason}") from None
-        question = replace(
-            question, platform=answer.question.platform, prerelease_packages=answer.question.prerelease_packages
-        )
+        question = replace(question, platform=answer.question.platform, prerelease=answer.question.prerelease)
         for package in answer.packages:
             pins.setdefault(package.name, package)
     notes.append(
@@ -181,6 +176,18 @@ def _without_conflicts(question: Question, notes: list[str], error: Unresolvable
         "of them depend on as the first of them wants it"
     )
     return Answer(question, tuple(pins[name] for name in sorted(pins)))
+
+
+def _prereleases(answer: Answer) -> Iterator[str]:
+    """A note for each pre-release among the pins that nobody named."""
+    named = {canonicalize_name(Requirement(text).name) for text in answer.question.requirements}
+    for package in answer.packages:
+        try:
+            early = Version(package.version).is_prerelease
+        except InvalidVersion:
+            continue
+        if early and canonicalize_name(package.name) not in named:
+            yield f"{package.name} {package.version} is a pre-release, which the requirements ask for"
 
 
 def _merged(first: Iterable[str], second: Iterable[str]) -> tuple[str, ...]:

@@ -31,7 +31,6 @@ class Question(Struct, frozen=True):
     constraints: tuple[str, ...] = ()
     overrides: tuple[str, ...] = ()
     prerelease: bool = False
-    prerelease_packages: tuple[str, ...] = ()
     index_url: str = ""
     no_deps: bool = False
     only_wheels: bool = True
@@ -96,8 +95,6 @@ def _command(question: Question, folder: Path) -> list[str]:
         command += ["--default-index", question.index_url]
     if question.prerelease:
         command += ["--prerelease", "allow"]
-    for name in question.prerelease_packages:
-        command += ["--prerelease-package", f"{name}=allow"]
     if question.no_deps:
         command.append("--no-deps")
     return command
