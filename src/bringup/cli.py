@@ -26,6 +26,7 @@ class Verb(NamedTuple):
 VERBS: tuple[Verb, ...] = (
     Verb("check", "bringup.commands.check", "report every incompatibility of a stack at once, root cause first"),
     Verb("facts", "bringup.commands.facts", "write what is known about a stack to a file, for a check elsewhere"),
+    Verb("batch", "bringup.commands.batch", "send a file of requests to engines; survives crashes, loses and repeats nothing"),
     Verb("explain", "bringup.commands.explain", "print the documentation of a rule or kind"),
 )
 
