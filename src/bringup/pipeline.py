@@ -12,8 +12,9 @@ from msgspec.structs import replace
 from bringup.collect.cache import Cache
 from bringup.collect.host import with_this_machine
 from bringup.collect.load_sites import Package, find_load_sites
+from bringup.collect.metadata_asks import with_metadata_asks
 from bringup.collect.parallel import map_on_cores
-from bringup.collect.stack import environment_facts, python_sources
+from bringup.collect.stack import environment_outline, python_sources, with_packages
 from bringup.collect.targets import ReadOptions, Target
 from bringup.errors import UsageError
 from bringup.evaluate.openings import asked_about
@@ -23,10 +24,20 @@ if TYPE_CHECKING:
     from bringup.collect.index import PinnedWheel
 
 
+def outline_environment(path: Path | None) -> Facts:
+    """An environment of this machine and the machine below it, before the environment's folders are read."""
+    return with_this_machine(environment_outline(path))
+
+
+def complete(outline: Facts, cache: Cache) -> tuple[str, Facts]:
+    """An outline with what lies in its folders, and the load sites of what would not open; the folders' fingerprint, too."""
+    fingerprint, facts = with_packages(outline, cache)
+    return fingerprint, with_load_sites(with_metadata_asks(facts), lambda owner: python_sources(facts, owner))
+
+
 def read_environment(path: Path | None) -> Facts:
-    """Facts of an installed environment and of the machine below it, with the load sites of what would not open."""
-    facts = with_this_machine(environment_facts(path))
-    return with_load_sites(facts, lambda owner: python_sources(facts, owner))
+    """Facts of an installed environment and of the machine below it."""
+    return complete(outline_environment(path), Cache.open())[1]
 
 
 def read_target(target: Target, options: ReadOptions, note: Callable[[str], None]) -> Facts:

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from bringup.collect import probe
 from bringup.collect.hosts import linux, nvidia
-from bringup.collect.metadata_asks import with_metadata_asks
 from bringup.collect.toolchain import parse_caches, parse_toolkits, parse_tools
 from bringup.errors import UnreadableError
 from bringup.facts import Driver, Facts, Gpu, ProductClass, Variable
@@ -252,4 +251,4 @@ def with_this_machine(facts: Facts, variables: Mapping[str, str] | None = None) 
     python = facts.python.value if isinstance(facts.python, Known) else None
     prefix = python.prefix if python is not None else ""
     include = python.include if python is not None else ""
-    return with_machine(with_metadata_asks(facts), observe(prefix, facts.roots, include, variables=variables))
+    return with_machine(facts, observe(prefix, facts.roots, include, variables=variables))

@@ -652,6 +652,7 @@ def observe(request: dict[str, Any]) -> dict[str, Any]:
     ``variables`` that are set as if they were in the environment."""
     started = time.monotonic()
     _BINARIES.clear()
+    _BINARIES.update((tuple(key), found) for key, found in request.get("binaries") or ())
     environ = dict(os.environ)
     environ.update(request.get("variables") or {})
     prefix = request.get("prefix") or ""

@@ -6,12 +6,14 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from bringup.collect.cache import Cache
 from bringup.collect.dynamic_loader import read_host
 from bringup.collect.environment import read_roots
 from bringup.collect.interpreter import active_prefix, find_environment
 from bringup.collect.system import read_system_libraries
-from bringup.facts import Facts, Known, Unknown, Variable
+from bringup.facts import Facts, Known, Unknown, Variable, variable
 
 _VARIABLES = frozenset(
     {"CC", "CXX", "CUDACXX", "CPATH", "HOME", "LD_LIBRARY_PATH", "LD_PRELOAD", "LIBRARY_PATH", "PATH", "PYTHONPATH", "TMPDIR"}
@@ -23,35 +25,49 @@ _PREFIXES = (
 _SECRET = ("TOKEN", "KEY", "SECRET", "PASSWORD")
 
 
-def environment_facts(path: Path | None) -> Facts:
-    """Facts of an installed environment, or site-packages folder, of this machine; None means the active one.
+def environment_outline(path: Path | None) -> Facts:
+    """What is known of an environment of this machine before its folders are read; None means the active one.
 
     Raises UnreadableError where there is none.
     """
     environment = find_environment(path if path is not None else active_prefix())
-    _, found = read_roots(environment.roots, Cache.open())
-    host = read_host()
-    variables = read_variables(os.environ)
-    library_path = next((one.value for one in variables if one.name == "LD_LIBRARY_PATH"), "")
-    executable = environment.interpreter.executable if environment.interpreter is not None else ""
-    folders = [os.path.normpath(folder) for folder in library_path.split(":") if folder]
-    system = read_system_libraries(found.libraries, host, folders, executable)
-    source = environment.prefix
     return Facts(
         target=environment.prefix,
         roots=environment.roots,
-        host=Known(host, "this machine"),
+        host=Known(read_host(), "this machine"),
         python=Known(environment.interpreter, environment.prefix)
         if environment.interpreter is not None
         else Unknown(f"{environment.prefix} is a bare folder of packages, with no interpreter"),
+        variables=Known(read_variables(os.environ), "environment of this process"),
+    )
+
+
+def with_packages(facts: Facts, cache: Cache) -> tuple[str, Facts]:
+    """An outline with what lies in its folders, and the folders' fingerprint (see `environment.read_roots`)."""
+    fingerprint, found = read_roots(facts.roots, cache)
+    assert isinstance(facts.host, Known), "an outline knows its host"
+    executable = facts.python.value.executable if isinstance(facts.python, Known) else ""
+    system = read_system_libraries(found.libraries, facts.host.value, library_path(facts), executable)
+    source = facts.target
+    return fingerprint, replace(
+        facts,
         distributions=Known(found.distributions, source),
         shared_paths=Known(found.shared_paths, source),
         libraries=Known(found.libraries, source),
         system_libraries=Known(system, "this machine"),
         device_files=Known(found.device_files, source),
         unreadable=Known(found.unreadable, source),
-        variables=Known(variables, "environment of this process"),
     )
+
+
+def environment_facts(path: Path | None) -> Facts:
+    """Facts of an installed environment, or site-packages folder, of this machine. See `environment_outline`."""
+    return with_packages(environment_outline(path), Cache.open())[1]
+
+
+def library_path(facts: Facts) -> list[str]:
+    """The folders of LD_LIBRARY_PATH."""
+    return [os.path.normpath(folder) for folder in (variable(facts, "LD_LIBRARY_PATH") or "").split(":") if folder]
 
 
 def read_variables(environ: Mapping[str, str]) -> tuple[Variable, ...]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
+from pathlib import Path
 
 from bringup import __version__
-from bringup.commands.common import add_target_arguments, note, read_stack, write_result
+from bringup.collect.targets import parse_targets
+from bringup.commands.common import add_target_arguments, note, read_stack, with_options, write_result
 from bringup.evaluate.engine import evaluate
 from bringup.evaluate.layers import layers
 from bringup.facts import Facts
@@ -35,14 +37,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Check a target. Returns the exit code."""
-    facts = read_stack(arguments)
-    report, evaluation = judge(facts)
+    report, evaluation = _report(arguments)
     for fault in evaluation.faults:
         note(f"bringup: rule {fault.rule} failed, which is a fault of bringup's own; -v shows the traceback")
         if arguments.verbose:
             note(fault.traceback.rstrip())
     write_result(render(report, arguments.format, arguments.output, arguments.verbose), arguments.output, arguments)
     return exit_code(report, evaluation, arguments.fail_on)
+
+
+def _report(arguments: argparse.Namespace) -> tuple[Report, Evaluation]:
+    target = parse_targets(arguments.target)
+    if target.kind not in ("active", "environment"):
+        return judge(read_stack(arguments))
+    # An environment that has not changed since it was judged in the same way need not be read again.
+    from bringup import remembered
+    from bringup.collect.cache import Cache
+    from bringup.collect.environment import fingerprint_of
+    from bringup.pipeline import complete, outline_environment
+
+    cache = Cache.open()
+    outline = with_options(outline_environment(Path(target.path) if target.path else None), arguments)
+    fingerprint = fingerprint_of(outline.roots, cache)
+    if fingerprint is not None:
+        blob = cache.get(remembered.report_key(outline, fingerprint))
+        report = remembered.decode(blob) if blob is not None else None
+        if report is not None:
+            return report, Evaluation(report.findings, report.unknown)
+    fingerprint, facts = complete(outline, cache)
+    report, evaluation = judge(facts)
+    if not evaluation.faults:
+        cache.put(remembered.report_key(outline, fingerprint), remembered.encode(report))
+    return report, evaluation
 
 
 def judge(facts: Facts) -> tuple[Report, Evaluation]:
