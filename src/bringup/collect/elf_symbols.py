@@ -256,8 +256,9 @@ def _gnu_hash_count(image: Image, offset: int) -> int:
         return first
     # The chain ends with an odd hash value.
     position = chains + 4 * (last - first)
-    while position + 4 <= image.size:
-        chunk = image.get(position, min(_CHUNK, (image.size - position) // 4 * 4))
+    limit = min(image.size, position + 4 * _MOST_SYMBOLS)
+    while position + 4 <= limit:
+        chunk = image.get(position, min(_CHUNK, (limit - position) // 4 * 4))
         end = chunk[::4].translate(_IS_ODD).find(1)
         if end >= 0:
             return first + (position - chains) // 4 + end + 1

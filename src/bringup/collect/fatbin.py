@@ -32,6 +32,7 @@ _ABI_WIDE_ARCH = 8
 # The largest library of published wheels holds 6,000 entries of 40 kinds.
 _MOST_ENTRIES = 1_000_000
 _MOST_KINDS = 10_000
+_FALSE_MAGIC = 10  # costs as much time as this many entries
 _MOST_COMPAT = 1 << 16
 
 Suffix = Literal["", "a", "f"]
@@ -68,11 +69,13 @@ def device_code_without_sections(buffer: Buffer, subject: str) -> tuple[DeviceCo
         found = _Counts(subject)
         try:
             reached = _add_container(buffer, position, end, found)
-            if found.entries or reached == position + _CONTAINER.size:
+            if found.entries:
                 counts.add(found)
                 following = reached
+            else:
+                counts.spend(_FALSE_MAGIC)
         except MalformedFatbinError:
-            counts.spend(found.entries)
+            counts.spend(found.entries + _FALSE_MAGIC)
         position = find(buffer, _MAGIC_BYTES, following, end)
     return counts.sorted()
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol
 
-_BLOCK = 1 << 20
+_FIRST_BLOCK, _LARGEST_BLOCK = 4096, 1 << 20
 
 
 class Buffer(Protocol):
@@ -55,15 +55,17 @@ class FileBytes:
 
 
 def find(buffer: Buffer, needle: bytes, start: int, end: int) -> int:
-    """Where ``needle`` first stands in ``buffer[start:end]``, -1 where it does not; a block at a time."""
+    """Where ``needle`` first stands in ``buffer[start:end]``, -1 where it does not; in growing blocks."""
     if isinstance(buffer, bytes | mmap.mmap):
         return buffer.find(needle, start, end)
+    size = _FIRST_BLOCK
     while start + len(needle) <= end:
-        block = bytes(buffer[start : min(start + _BLOCK, end)])
+        block = bytes(buffer[start : min(start + size, end)])
         found = block.find(needle)
         if found >= 0:
             return start + found
         if len(block) < len(needle):
             return -1
         start += len(block) - len(needle) + 1
+        size = min(2 * size, _LARGEST_BLOCK)
     return -1
