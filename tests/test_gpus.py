@@ -63,8 +63,10 @@ def test_parse_gpu(text: str, name: str, capability: str, count: int, gib: int) 
 ])  # fmt: skip
 def test_an_unknown_name_lists_the_nearest(text: str, among: str) -> None:
     assert match_product(text) is None
-    with pytest.raises(UsageError, match=f"nearest known: .*{among}") if among in nearest(text) else pytest.raises(
-        UsageError, match="nearest known: "
+    with (
+        pytest.raises(UsageError, match=f"nearest known: .*{among}")
+        if among in nearest(text)
+        else pytest.raises(UsageError, match="nearest known: ")
     ):
         parse_gpu(text)
 

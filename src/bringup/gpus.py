@@ -98,7 +98,9 @@ def _squeeze(text: str) -> str:
 def _shorter(words: str, product: Product) -> set[str]:
     """Ways to leave out parts of a name: the series in front, the generation behind."""
     found = {words}
-    for front, behind in itertools.product(("rtx ", "gtx ", "quadro ", "jetson agx ", "jetson "), (" blackwell", " ada")):
+    for front, behind in itertools.product(
+        ("rtx ", "gtx ", "quadro ", "jetson agx ", "jetson "), (" blackwell", " ada")
+    ):
         found |= {one.removeprefix(front) for one in found} | {one.removesuffix(behind) for one in found}
     # "6000" alone could be five products; only GeForce numbers are plain without their series.
     return {one for one in found if product.product_class == "geforce" or not one.split()[0].isdigit()}

@@ -16,7 +16,9 @@ from bringup.gpus import parse_gpu
 from tests.evaluate.stacks import ask, commands, library, said, stack
 
 RULES = ("GPU001", "GPU002", "GPU003", "GPU004", "GPU005")
-TORCH = library("torch/lib/libtorch_cuda.so", "torch", "sm_70 sm_75 sm_80 sm_86 sm_90 sm_90a sm_100 sm_100a sm_120 sm_120a", size=9)
+TORCH = library(
+    "torch/lib/libtorch_cuda.so", "torch", "sm_70 sm_75 sm_80 sm_86 sm_90 sm_90a sm_100 sm_100a sm_120 sm_120a", size=9
+)
 TORCH_NEW = library("torch/lib/libtorch_cuda.so", "torch", "sm_75 sm_80 sm_86 sm_90 sm_100 sm_120", size=9)
 SGL_0_3_21 = (
     library("sgl_kernel/sm90/common_ops.abi3.so", "sgl-kernel", "sm_80 sm_89 sm_90 sm_90a sm_100a sm_120a", size=374),
@@ -129,7 +131,9 @@ def test_nvidia_packages_are_judged_as_wholes() -> None:
     assert (finding.severity, finding.subject) == ("warning", blas.path)
     # Where torch itself has no code, what it calls is not told as well.
     lost = library("torch/lib/libtorch_cuda.so", "torch", "sm_90")
-    assert [one.subject for one in everything(stack({"torch": "2.4"}, (lost, blas), "5090", "580.95.05"))] == [lost.path]
+    assert [one.subject for one in everything(stack({"torch": "2.4"}, (lost, blas), "5090", "580.95.05"))] == [
+        lost.path
+    ]
 
 
 def test_ptx_newer_than_the_driver() -> None:
@@ -172,7 +176,9 @@ def test_driver_older_than_another_runtime() -> None:
     assert any("cupy-cuda12x" in command for command in commands(finding))
 
 
-@pytest.mark.parametrize(("driver", "cuda"), [("580.95.05", "13.0"), ("580.95.05", "12.8"), ("525.60.13", "12.8"), ("610.43.02", "13.0")])
+@pytest.mark.parametrize(
+    ("driver", "cuda"), [("580.95.05", "13.0"), ("580.95.05", "12.8"), ("525.60.13", "12.8"), ("610.43.02", "13.0")]
+)
 def test_driver_that_runs_torch(driver: str, cuda: str) -> None:
     assert ask("DRV001", stack({"torch": "2.9.1"}, driver=driver, cuda=cuda)) == []
 

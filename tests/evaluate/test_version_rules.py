@@ -145,7 +145,11 @@ def test_one_library_for_two_cuda_majors() -> None:
     shared = {"nvidia/cudnn/lib/libcudnn.so.9": ("nvidia-cudnn-cu12", "nvidia-cudnn-cu13")}
     facts = stack(names, shared=shared, cuda="13.0")
     (finding,) = ask("VER009", facts)
-    assert (finding.kind, finding.severity, finding.subject) == ("two_cuda_majors_in_env", "warning", "nvidia-cudnn-cu12")
+    assert (finding.kind, finding.severity, finding.subject) == (
+        "two_cuda_majors_in_env",
+        "warning",
+        "nvidia-cudnn-cu12",
+    )
     assert "both own nvidia/cudnn/lib/libcudnn.so.9" in said(finding)
     assert commands(finding) == [
         "uv pip uninstall nvidia-cudnn-cu12",
@@ -264,7 +268,11 @@ def test_platform_gap(tag: str, gap: str) -> None:
 
 
 def test_wheels_for_another_platform() -> None:
-    tags = {"a": ("cp311-cp311-manylinux_2_28_aarch64",), "b": ("cp311-cp311-manylinux_2_39_x86_64",), "c": ("py3-none-any",)}
+    tags = {
+        "a": ("cp311-cp311-manylinux_2_28_aarch64",),
+        "b": ("cp311-cp311-manylinux_2_39_x86_64",),
+        "c": ("py3-none-any",),
+    }
     first, second = ask("PY003", stack({"a": "1", "b": "1", "c": "1"}, tags=tags, host=HOST))
     assert (first.subject, first.kind, first.severity) == ("a", "wheel_for_other_platform", "error")
     assert said(first) == "a 1 is built for aarch64 processors and this host has x86_64 on Linux"

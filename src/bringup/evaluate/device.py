@@ -80,7 +80,8 @@ def _gaps(facts: Facts, owner: str, libraries: list[Library], gpu: Gpu, driver: 
     relevant = [
         library
         for library in libraries
-        if ((one := choices[library.path]) is None or not (one.asked or one.loads is False)) and ".libs/" not in library.path
+        if ((one := choices[library.path]) is None or not (one.asked or one.loads is False))
+        and ".libs/" not in library.path
     ]
     whole = not certain and bool(relevant) and all(covered[library.path].runs is False for library in relevant)
     main = max(relevant, key=lambda one: one.size) if whole else None
@@ -92,7 +93,9 @@ def _gaps(facts: Facts, owner: str, libraries: list[Library], gpu: Gpu, driver: 
             continue
         severity: Severity
         if chosen is not None and chosen.loads is False:
-            where = "" if "only where" in chosen.when or chosen.when.startswith(("where", "when")) else ", not on this GPU"
+            where = (
+                "" if "only where" in chosen.when or chosen.when.startswith(("where", "when")) else ", not on this GPU"
+            )
             severity, why, source = "info", f"it is loaded only {chosen.when}{where}", chosen.source
         elif chosen is not None and chosen.asked:
             severity = "warning" if chosen.loads else "info"
@@ -102,7 +105,9 @@ def _gaps(facts: Facts, owner: str, libraries: list[Library], gpu: Gpu, driver: 
         elif owner == "torch":
             central = library.file_name == _CENTRAL
             severity = "error" if central else "info" if lost else "warning"
-            why = "torch runs every operation from it" if central else "torch opens it when one of its operations is used"
+            why = (
+                "torch runs every operation from it" if central else "torch opens it when one of its operations is used"
+            )
             source = library.source
         elif library is main:
             severity, why, source = "error", f"no library of {owner or 'its package'} has any", library.source

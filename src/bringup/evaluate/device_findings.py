@@ -5,7 +5,7 @@ from __future__ import annotations
 from bringup.evaluate.coverage import architectures
 from bringup.evaluate.device import DeviceGap
 from bringup.evaluate.drivers import PTX_ISA, branch_for, newest_ptx_isa, version_pair
-from bringup.evaluate.faults import install, other_release, owner_label
+from bringup.evaluate.faults import install, owner_label
 from bringup.facts import Facts, Known, distribution
 from bringup.findings import Finding, Premise, Remedy, Rule
 
@@ -73,20 +73,33 @@ def _remedies(facts: Facts, gap: DeviceGap) -> tuple[Remedy, ...]:
     target = f"sm_{gpu.major}{gpu.minor}"
     if gap.kind == "ptx_too_new":
         isa = _needed_isa(gap)
-        cuda = next((cuda for cuda, newest in reversed(PTX_ISA) if isa and version_pair(newest) >= version_pair(isa)), "")
+        cuda = next(
+            (cuda for cuda, newest in reversed(PTX_ISA) if isa and version_pair(newest) >= version_pair(isa)), ""
+        )
         branch = branch_for(cuda) if cuda else None
         wanted = f"driver {branch.major} or later" if branch is not None else f"a driver that takes PTX ISA {isa}"
         return (
             Remedy(f"install {wanted}, which implements CUDA {cuda}" if cuda else f"install {wanted}"),
-            Remedy(f"or install {owner} with SASS for {target}", other_release(facts, library)),
+            Remedy(f"or install {owner} with SASS for {target}", _newer(facts, gap)),
         )
     if gap.kind == "too_old" and owner == "torch":
         command = install(facts, f"--reinstall-package torch --torch-backend {_LAST_WITH_OLD_ARCHITECTURES} torch")
-        return (Remedy("install torch for CUDA 12.6, the last variant with code for compute capability 5.0 to 7.0", (command,)),)
+        return (
+            Remedy(
+                "install torch for CUDA 12.6, the last variant with code for compute capability 5.0 to 7.0", (command,)
+            ),
+        )
     build = Remedy(f"or build {owner} for {target}", _build(facts, gap))
     if gap.kind == "too_old":
-        return (Remedy(f"install an older release of {owner} that still holds code for {target}", _older(facts, gap)), build)
-    return (Remedy(f"install a release of {owner} with code for {target}", other_release(facts, library)), build)
+        return (
+            Remedy(f"install an older release of {owner} that still holds code for {target}", _older(facts, gap)),
+            build,
+        )
+    return (Remedy(f"install a release of {owner} with code for {target}", _newer(facts, gap)), build)
+
+
+def _newer(facts: Facts, gap: DeviceGap) -> tuple[str, ...]:
+    return (install(facts, f"--upgrade {gap.library.owner}"),) if gap.library.owner else ()
 
 
 def _older(facts: Facts, gap: DeviceGap) -> tuple[str, ...]:

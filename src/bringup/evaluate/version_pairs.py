@@ -98,7 +98,12 @@ def pair_findings(rule: Rule, facts: Facts) -> Iterator[Finding]:
             remedies=(
                 Remedy(f"install {asked}", (install(facts, f"'{asked}'"),)),
                 *(
-                    (Remedy(f"or the release of {one.owner.name} for {one.name} {one.found.version}", (_other(facts, one),)),)
+                    (
+                        Remedy(
+                            f"or the release of {one.owner.name} for {one.name} {one.found.version}",
+                            (_other(facts, one),),
+                        ),
+                    )
                     if one.owner.name != "torch"
                     else ()
                 ),

@@ -87,7 +87,9 @@ def check(facts: Facts) -> Iterator[Finding]:
             if is_torch
             else "CUDA driver version is insufficient for CUDA runtime version",
             remedies=(
-                Remedy(f"install driver {branch.major} or later" if branch else f"install a driver for CUDA {wanted[0]}"),
+                Remedy(
+                    f"install driver {branch.major} or later" if branch else f"install a driver for CUDA {wanted[0]}"
+                ),
                 *_older_variant(facts, need, have),
             ),
             fatal=is_torch,

@@ -64,7 +64,11 @@ def check(facts: Facts) -> Iterator[Finding]:
             therefore=f"Python {own} cannot import {_module(library)}",
             predicted_error=f"ModuleNotFoundError: No module named '{_module(library)}'",
             remedies=(
-                Remedy(f"where {_module(library)} is needed, take Python {named}", (f"uv venv --python {named}",), safe=True),
+                Remedy(
+                    f"where {_module(library)} is needed, take Python {named}",
+                    (f"uv venv --python {named}",),
+                    safe=True,
+                ),
             ),
             fatal=severity == "error",
         )

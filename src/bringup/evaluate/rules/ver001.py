@@ -43,7 +43,9 @@ def check(facts: Facts) -> Iterator[Finding]:
         if any(pair.matches(one) for pair in PAIRS) or is_numpy_abi(one):
             continue
         asked = f"{one.name}{one.specifier}"
-        have = f"{one.name} {one.found.version} is installed" if one.found is not None else f"{one.name} is not installed"
+        have = (
+            f"{one.name} {one.found.version} is installed" if one.found is not None else f"{one.name} is not installed"
+        )
         yield Finding(
             rule=RULE.code,
             kind=RULE.kind,

@@ -50,14 +50,20 @@ HINT = "Please install the same version of both packages."
 
 def check(facts: Facts) -> Iterator[Finding]:
     flashinfer = distribution(facts, "flashinfer-python")
-    if flashinfer is None or variable(facts, "FLASHINFER_DISABLE_VERSION_CHECK") or not isinstance(facts.distributions, Known):
+    if (
+        flashinfer is None
+        or variable(facts, "FLASHINFER_DISABLE_VERSION_CHECK")
+        or not isinstance(facts.distributions, Known)
+    ):
         return
     tolerant = _tolerant(flashinfer)
     for companion in facts.distributions.value:
         if not _COMPANION.match(companion.name) or _equal(companion, flashinfer):
             continue
         manner = "ignores another release" if tolerant else "refuses another release when it is imported"
-        mismatch = f"{companion.name} version ({companion.version}) does not match flashinfer version ({flashinfer.version})."
+        mismatch = (
+            f"{companion.name} version ({companion.version}) does not match flashinfer version ({flashinfer.version})."
+        )
         right = flashinfer.version
         yield Finding(
             rule=RULE.code,
@@ -69,8 +75,12 @@ def check(facts: Facts) -> Iterator[Finding]:
                 Premise(f"{companion.name} {companion.version} is installed", companion.source),
                 Premise(f"flashinfer-python {right} is installed, and {manner}", flashinfer.source),
             ),
-            therefore="FlashInfer fetches or compiles what the companion holds ready" if tolerant else "importing flashinfer fails",
-            predicted_error=f"Ignoring incompatible {companion.name} package" if tolerant else f"RuntimeError: {mismatch} {HINT}",
+            therefore="FlashInfer fetches or compiles what the companion holds ready"
+            if tolerant
+            else "importing flashinfer fails",
+            predicted_error=f"Ignoring incompatible {companion.name} package"
+            if tolerant
+            else f"RuntimeError: {mismatch} {HINT}",
             hints=("FLASHINFER_DISABLE_VERSION_CHECK=1 uses the companion as it is",),
             remedies=(
                 Remedy(f"install {companion.name} {right}", (install(facts, f"{companion.name}=={right}"),)),

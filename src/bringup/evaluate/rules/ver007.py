@@ -57,7 +57,11 @@ def check(facts: Facts) -> Iterator[Finding]:
         remedies=(
             Remedy(
                 "install torch for the CUDA release of the driver",
-                (install(facts, f"--reinstall-package torch --torch-backend auto torch=={torch.version.split('+')[0]}"),),
+                (
+                    install(
+                        facts, f"--reinstall-package torch --torch-backend auto torch=={torch.version.split('+')[0]}"
+                    ),
+                ),
             ),
         ),
         order=40,

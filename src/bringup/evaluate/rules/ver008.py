@@ -56,7 +56,8 @@ def check(facts: Facts) -> Iterator[Finding]:
             subject=owners[0],
             because=(
                 Premise(
-                    f"{names} both claim {_files(len(paths))} with different content, {first} among them", "RECORD of each"
+                    f"{names} both claim {_files(len(paths))} with different content, {first} among them",
+                    "RECORD of each",
                 ),
             ),
             therefore="whichever was installed last has overwritten the other",

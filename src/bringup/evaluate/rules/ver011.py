@@ -53,13 +53,18 @@ def check(facts: Facts) -> Iterator[Finding]:
             stage=RULE.stage,
             subject=one.owner.name,
             because=(
-                Premise(f"{one.owner.name} {one.owner.version} needs {asked}, and brings compiled modules", one.owner.source),
+                Premise(
+                    f"{one.owner.name} {one.owner.version} needs {asked}, and brings compiled modules", one.owner.source
+                ),
                 Premise(f"numpy {one.found.version} is installed", one.found.source),
             ),
             therefore=f"modules of {one.owner.name} that were compiled against NumPy 1 cannot be initialised",
             predicted_error=f"A module that was compiled using NumPy 1.x cannot be run in\nNumPy {one.found.version} as it may crash.",
             remedies=(
-                Remedy(f"install a release of {one.owner.name} that takes NumPy 2", (install(facts, f"--upgrade {one.owner.name}"),)),
+                Remedy(
+                    f"install a release of {one.owner.name} that takes NumPy 2",
+                    (install(facts, f"--upgrade {one.owner.name}"),),
+                ),
                 Remedy(f"install {asked}", (install(facts, f"'{asked}'"),)),
             ),
             order=55,
