@@ -15,3 +15,10 @@ def truth(session: nox.Session) -> None:
     """Install whole environments, open every library for real, and compare with the prediction."""
     install(session)
     session.run("pytest", "-m", "truth", *session.posargs)
+
+
+@nox.session
+def fuzz(session: nox.Session) -> None:
+    """100,000 damaged files a kind instead of plain pytest's 2,000."""
+    install(session)
+    session.run("pytest", "tests/fuzz", "-s", *session.posargs, env={"BRINGUP_FUZZ_CASES": "100000"})
