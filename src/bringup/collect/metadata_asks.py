@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ast
 import os
+import re
+from collections import Counter
 from collections.abc import Iterator
 
 from msgspec.structs import replace
@@ -17,6 +19,8 @@ from bringup.facts import Facts, Known, MetadataAsk
 _FUNCTIONS = frozenset({"version", "metadata", "distribution", "requires", "files"})
 _CATCHES = frozenset({"PackageNotFoundError", "Exception", "ImportError", "ModuleNotFoundError", "BaseException"})
 _MOST_FILES = 4000
+_NO_CODE = frozenset({"__pycache__", "data", "include", "lib", "tests"})
+"""Folders of packages that hold headers and data by the thousand, and no code that runs at import."""
 
 
 def with_metadata_asks(facts: Facts) -> Facts:
@@ -25,19 +29,25 @@ def with_metadata_asks(facts: Facts) -> Facts:
         return facts
     found: list[MetadataAsk] = []
     names = {one.name for one in facts.distributions.value}
+    providers = Counter(package for one in facts.distributions.value for package in one.top_level)
     for distribution in facts.distributions.value:
         for package in distribution.top_level:
             plain = package.replace("_", "-").lower()
-            if plain not in names and distribution.name.startswith(plain + "-"):
+            # A package that several distributions share (nvidia, cuda) was named after none of them.
+            if plain not in names and distribution.name.startswith(plain + "-") and providers[package] == 1:
                 for root in facts.roots:
                     found += _scan(f"{root}/{package}", root, distribution.name, plain)
     return replace(facts, metadata_asks=Known(tuple(found), "Python sources of the distributions"))
 
 
+def _quoted(plain: str) -> re.Pattern[bytes]:
+    return re.compile(b"[\"']" + re.escape(plain.encode()).replace(rb"\-", b"[-_.]") + b"[\"']", re.IGNORECASE)
+
+
 def _scan(folder: str, root: str, distribution: str, plain: str) -> Iterator[MetadataAsk]:
     count = 0
     for place, folders, files in os.walk(folder):
-        folders.sort()
+        folders[:] = sorted(name for name in folders if name not in _NO_CODE)
         for name in sorted(files):
             count += 1
             if not name.endswith(".py") or count > _MOST_FILES:
@@ -48,7 +58,7 @@ def _scan(folder: str, root: str, distribution: str, plain: str) -> Iterator[Met
                     text = file.read(1 << 20)
             except OSError:
                 continue
-            if b"metadata" in text and plain.replace("-", "_").encode() in text.replace(b"-", b"_"):
+            if b"metadata" in text and _quoted(plain).search(text):
                 yield from asks_in(text, os.path.relpath(path, root), distribution, plain)
 
 
