@@ -226,7 +226,7 @@ def site(when: str = "import", guarded: bool = False) -> LoadSite:
 @pytest.mark.parametrize(
     ("sites", "severity", "words"),
     [
-        ((), "warning", "it matters only where something imports it"),
+        ((), "warning", "sglang-kernel loads it when a function of sgl_kernel.infllm_v2 is called"),
         ((site(),), "error", "importing sgl_kernel imports it"),
         ((site(guarded=True),), "warning", "imports it inside of try"),
         ((site(when="call"),), "warning", "imports it when a function is called"),
@@ -238,6 +238,14 @@ def test_a_module_named_for_another_python(sites: tuple[LoadSite, ...], severity
     assert "is named for Python 3.10" in said(finding)
     assert words in said(finding)
     assert finding.predicted_error == "ModuleNotFoundError: No module named 'sgl_kernel.infllm_ops'"
+
+
+def test_a_misnamed_module_that_nothing_imports() -> None:
+    (finding,) = ask("PY002", stack({}, (library("_mscclpp.cpython-310-x86_64-linux-gnu.so", "sgl-kernel"),)))
+    assert finding.severity == "info"
+    (finding,) = ask("PY002", stack({}, (library("mine/_C.cpython-310-x86_64-linux-gnu.so", "mine"),)))
+    assert finding.severity == "warning"
+    assert "it matters only where something imports it" in said(finding)
 
 
 def test_modules_that_fit() -> None:

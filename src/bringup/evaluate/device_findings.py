@@ -80,7 +80,7 @@ def _remedies(facts: Facts, gap: DeviceGap) -> tuple[Remedy, ...]:
         wanted = f"driver {branch.major} or later" if branch is not None else f"a driver that takes PTX ISA {isa}"
         return (
             Remedy(f"install {wanted}, which implements CUDA {cuda}" if cuda else f"install {wanted}"),
-            Remedy(f"or install {owner} with SASS for {target}", _newer(facts, gap)),
+            Remedy(f"install {owner} with SASS for {target}", _newer(facts, gap)),
         )
     if gap.kind == "too_old" and owner == "torch":
         command = install(facts, f"--reinstall-package torch --torch-backend {_LAST_WITH_OLD_ARCHITECTURES} torch")
@@ -89,10 +89,10 @@ def _remedies(facts: Facts, gap: DeviceGap) -> tuple[Remedy, ...]:
                 "install torch for CUDA 12.6, the last variant with code for compute capability 5.0 to 7.0", (command,)
             ),
         )
-    build = Remedy(f"or build {owner} for {target}", _build(facts, gap))
+    build = Remedy(f"build {owner} for {target}, where its sources support that", _build(facts, gap))
     if gap.kind == "too_old":
         return (
-            Remedy(f"install an older release of {owner} that still holds code for {target}", _older(facts, gap)),
+            Remedy(f"take an older release of {owner}, where one holds code for {target}", _older(facts, gap)),
             build,
         )
     return (Remedy(f"install a release of {owner} with code for {target}", _newer(facts, gap)), build)

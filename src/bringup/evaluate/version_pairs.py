@@ -100,7 +100,7 @@ def pair_findings(rule: Rule, facts: Facts) -> Iterator[Finding]:
                 *(
                     (
                         Remedy(
-                            f"or the release of {one.owner.name} for {one.name} {one.found.version}",
+                            f"install the release of {one.owner.name} for {one.name} {one.found.version}",
                             (_other(facts, one),),
                         ),
                     )

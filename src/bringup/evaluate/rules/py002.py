@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bringup.evaluate.tags import module_python, own_python
+from bringup.evaluate.variants import choice
 from bringup.facts import Facts, Known, Library, LoadSite
 from bringup.findings import Finding, Premise, Remedy, Rule, Severity
 
@@ -79,6 +80,11 @@ def _relevance(facts: Facts, library: Library) -> tuple[Severity, Premise]:
     sites = facts.load_sites.value if isinstance(facts.load_sites, Known) else ()
     own = [site for site in sites if site.opens == library.path and site.how != "text"]
     if not own:
+        chosen = choice(facts, library, None)
+        if chosen is not None and chosen.loads is False:
+            return "info", Premise(f"it is loaded only {chosen.when}", chosen.source)
+        if chosen is not None and chosen.asked:
+            return "warning", Premise(f"{library.owner} loads it {chosen.when}", chosen.source)
         return "warning", Premise("it matters only where something imports it", library.source)
     site = min(own, key=lambda one: (one.when != "import", one.guarded))
     where = f"{site.module} line {site.line}"
