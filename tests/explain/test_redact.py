@@ -1,6 +1,8 @@
 import pytest
 
-from bringup.explain.redact import Private, redact
+from bringup.collect.recorded import decode_facts, encode_facts
+from bringup.explain.redact import Private, redact, redact_struct
+from bringup.facts import Distribution, Facts, Known, Library, Variable
 
 ALICE = Private(hosts=("gpu-box7", "gpu-box7.lab.example"), users=("alice",), homes=("/srv/people/alice",))
 
@@ -44,6 +46,8 @@ def test_takes_out(text: str, expected: str) -> None:
         "c10::cuda::check(int) and std::vector<at::Tensor>",
         "/usr/local/cuda-13.0/lib64 and /root/env",
         "stage import at 12:30:45",
+        "tokenizers==0.23.2 and tokenizers: 0.23.2",
+        "flashinfer 0.2.1.1.post7",
     ],
 )
 def test_leaves_what_a_report_is_about(text: str) -> None:
@@ -58,3 +62,26 @@ def test_does_it_once() -> None:
 
 def test_everyday_words_that_are_names_stay() -> None:
     assert redact("root cause of torch", Private(users=("root",), hosts=("torch",))) == "root cause of torch"
+
+
+def test_a_struct_keeps_symbols_and_versions_and_loses_people() -> None:
+    library = Library(
+        "a.so", root="/home/bob/env", imports="alice_v1\nbob", version_needs=(("libc.so.6", ("GLIBC_2.34",)),)
+    )
+    facts = Facts(
+        target='of bob at "C:\\x" TOKEN=abc\\',
+        distributions=Known((Distribution("nvidia-cudnn-cu12", "9.10.2.21"),), "/home/bob/env"),
+        libraries=Known((library,), "x"),
+        variables=Known((Variable("MASTER_ADDR", "10.1.2.3"), Variable("HF_HOME", "/home/bob/hf")), "environment"),
+    )
+    found = redact_struct(facts, ALICE)
+    again = decode_facts(encode_facts(found), "x")
+    assert found.target == 'of [user] at "C:\\x" TOKEN=[secret]'
+    for one in (found, again):
+        assert isinstance(one.libraries, Known)
+        assert isinstance(one.distributions, Known)
+        assert isinstance(one.variables, Known)
+        assert one.libraries.value[0].imports == library.imports
+        assert one.libraries.value[0].root == "~/env"
+        assert one.distributions.value[0].version == "9.10.2.21"
+        assert [item.value for item in one.variables.value] == ["[address]", "~/hf"]

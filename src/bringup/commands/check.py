@@ -9,9 +9,10 @@ from pathlib import Path
 
 from bringup import __version__
 from bringup.collect.targets import parse_targets
-from bringup.commands.common import add_target_arguments, note, read_stack, with_options, write_result
+from bringup.commands.common import add_target_arguments, note, private, read_stack, with_options, write_result
 from bringup.evaluate.engine import evaluate
 from bringup.evaluate.layers import layers
+from bringup.explain.redact import redact_struct
 from bringup.facts import Facts
 from bringup.findings import SEVERITIES
 from bringup.report import Evaluation, Report, build
@@ -42,7 +43,8 @@ def run(arguments: argparse.Namespace) -> int:
         note(f"bringup: rule {fault.rule} failed, which is a fault of bringup's own; -v shows the traceback")
         if arguments.verbose:
             note(fault.traceback.rstrip())
-    write_result(render(report, arguments.format, arguments.output, arguments.verbose), arguments.output, arguments)
+    shown = redact_struct(report, private()) if arguments.redact else report
+    write_result(render(shown, arguments.format, arguments.output, arguments.verbose), arguments.output)
     return exit_code(report, evaluation, arguments.fail_on)
 
 

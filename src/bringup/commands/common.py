@@ -105,10 +105,8 @@ def _check_python(version: str) -> None:
         raise UsageError(f"--python {version}: expected a version such as 3.12")
 
 
-def write_result(text: str, output: str | None, arguments: argparse.Namespace) -> None:
+def write_result(text: str, output: str | None) -> None:
     """The result to standard output, or to a file that is either whole or untouched."""
-    if arguments.redact:
-        text = redact(text, private())
     if output and output != "-":
         write_atomically(Path(output), text.encode())
         return

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 
 from bringup.collect.recorded import encode_facts
-from bringup.commands.common import add_target_arguments, read_stack, write_result
+from bringup.commands.common import add_target_arguments, private, read_stack, write_result
+from bringup.explain.redact import redact_struct
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,5 +19,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the facts of a target."""
-    write_result(encode_facts(read_stack(arguments)).decode(), arguments.output, arguments)
+    facts = read_stack(arguments)
+    if arguments.redact:
+        facts = redact_struct(facts, private())
+    write_result(encode_facts(facts).decode(), arguments.output)
     return 0

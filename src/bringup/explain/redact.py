@@ -7,8 +7,10 @@ from versions of packages, which a report is about.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
+import msgspec
 from msgspec import Struct
 
 
@@ -32,7 +34,8 @@ _TOKEN = re.compile(
 )
 _BEARER = re.compile(r"(?i)\b(bearer|basic|token)(\s+)[A-Za-z0-9+/_.=-]{12,}")
 _ASSIGNED = re.compile(
-    r"(?i)\b([A-Z0-9_]*(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_?KEY|CREDENTIALS?)[A-Z0-9_]*)(\s*[=:]\s*[\"']?)([^\s\"',;]+)"
+    r"(?i)\b((?:[A-Z0-9]+_)*(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_?KEY|CREDENTIALS?)(?:_[A-Z0-9]+)*)"
+    r"(\s*(?:=(?!=)|:(?!:))\s*[\"']?)([^\s\"',;]+)"
 )
 _USERINFO = re.compile(r"\b([a-z][a-z0-9+.-]*://)[^\s/@\"']+@", re.I)
 _QUERY = re.compile(r"(?i)([?&](?:token|key|signature|sig|auth|password|x-amz-[a-z-]+)=)[^&\s\"']+")
@@ -40,7 +43,7 @@ _EMAIL = re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}\b")
 _UUID = re.compile(r"\b((?:GPU|MIG)-)?[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b")
 _MAC = re.compile(r"(?<![\w:])(?:[0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}(?![\w:])")
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
-_IPV4 = re.compile(rf"(?<![\w.])(?:{_OCTET}\.){{3}}{_OCTET}(?![\w]|\.\d)")
+_IPV4 = re.compile(rf"(?<![\w.])(?:{_OCTET}\.){{3}}{_OCTET}(?!\w|\.\w)")
 _IPV6 = re.compile(
     r"(?<![\w:.])(?=[0-9a-fA-F:]*[0-9a-fA-F])(?:(?:[0-9a-fA-F]{1,4}:){7}[0-9a-fA-F]{1,4}"
     r"|(?:[0-9a-fA-F]{1,4}:){1,6}(?::[0-9a-fA-F]{1,4}){1,6}|(?:[0-9a-fA-F]{1,4}:){2,7}:|::(?:[0-9a-fA-F]{1,4}:){1,6}[0-9a-fA-F]{1,4})(?![\w:])"
@@ -53,7 +56,7 @@ _PLACE = re.compile(r"\b(ssh|docker|kubectl)://[^\s\"'?/]+")
 def redact(text: str, private: Private | None = None) -> str:
     """The text without what is private. Applied twice it changes nothing more."""
     private = private or Private()
-    users = set(private.users) | {found.group(1) for found in _HOME.finditer(text)}
+    users = set(private.users) | set(_users(text))
     text = _TOKEN.sub("[token]", text)
     text = _BEARER.sub(r"\1\2[token]", text)
     text = _QUERY.sub(r"\1[secret]", text)
@@ -73,10 +76,75 @@ def redact(text: str, private: Private | None = None) -> str:
     return _names(text, private.hosts, "[host]")
 
 
+T = TypeVar("T", bound=Struct)
+
+
+def redact_struct(value: T, private: Private) -> T:
+    """The same value with every string in it redacted, apart from symbols, sonames and versions.
+
+    Users whose home folder one string names are taken out of all of them.
+    """
+    plain = msgspec.to_builtins(value)
+    users = {user for text in _strings(plain) for user in _users(text)}
+    known = Private(private.hosts, tuple(sorted({*private.users, *users})), private.homes)
+    return msgspec.convert(_redacted(plain, known), type(value))
+
+
+_PUBLIC = frozenset(
+    {
+        "cuda",
+        "exports",
+        "id",
+        "imports",
+        "kind",
+        "needed",
+        "requires",
+        "rule",
+        "schema",
+        "severity",
+        "soname",
+        "stage",
+        "state",
+        "tags",
+        "version",
+        "version_definitions",
+        "version_needs",
+        "weak_imports",
+    }
+)
+"""Fields that hold nothing of a person's, and much that looks like it: four-part versions, millions of symbol names."""
+
+
+def _strings(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for name, item in value.items():
+            if name not in _PUBLIC:
+                yield from _strings(item)
+    elif isinstance(value, Sequence):
+        for item in value:
+            yield from _strings(item)
+
+
+def _redacted(value: object, private: Private) -> object:
+    if isinstance(value, str):
+        return redact(value, private)
+    if isinstance(value, Mapping):
+        return {name: item if name in _PUBLIC else _redacted(item, private) for name, item in value.items()}
+    if isinstance(value, Sequence):
+        return [_redacted(item, private) for item in value]
+    return value
+
+
+def _users(text: str) -> list[str]:
+    return [found.group(1) for found in _HOME.finditer(text)]
+
+
 def _address(found: re.Match[str]) -> str:
     address = found.group()
-    if address in ("127.0.0.1", "0.0.0.0", "255.255.255.255"):
-        return address
+    if address.startswith("0.") or address in ("127.0.0.1", "255.255.255.255"):
+        return address  # no machine's own
     return address if _VERSION_BEFORE.search(found.string[: found.start()][-80:]) else "[address]"
 
 
