@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 from msgspec import Struct
@@ -43,7 +44,12 @@ def unmet_requirements(facts: Facts) -> tuple[Unmet, ...]:
     return tuple(found)
 
 
+_EXTRA = re.compile(r";.*\bextra\s*==")
+
+
 def _judge(facts: Facts, owner: Distribution, text: str, environment: dict[str, str]) -> Unmet | None:
+    if "extra" in text and " or " not in text and _EXTRA.search(text):
+        return None  # of an extra: most are, and parsing them all would take longer than reading the libraries does
     requirement = _parse(text)
     if requirement is None:
         return None
