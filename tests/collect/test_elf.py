@@ -231,6 +231,9 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
         read_library(tmp_path / "absent.so", path="absent.so")
     with pytest.raises(UnreadableError, match="is a directory"):
         read_library(tmp_path, path="x")
+    os.mkfifo(tmp_path / "pipe.so")
+    with pytest.raises(UnreadableError, match="is no regular file"):
+        read_library(tmp_path / "pipe.so", path="pipe.so")
 
 
 # --- other machines, as bytes -----------------------------------------------------------------------------------------

@@ -7,8 +7,10 @@ truncated meanwhile. A short read here is an ordinary error.
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
+import stat
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol
@@ -24,11 +26,21 @@ class Buffer(Protocol):
 
 
 class FileBytes:
-    """An open file as a `Buffer`. Slices are shorter than asked for where the file ends, or was truncated since."""
+    """An open file as a `Buffer`. Slices are shorter than asked for where the file ends, or was truncated since.
+
+    Raises OSError where the file cannot be opened or is no regular file.
+    """
 
     def __init__(self, file: Path) -> None:
-        self._descriptor = os.open(file, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
-        self._size = os.fstat(self._descriptor).st_size
+        # Without O_NONBLOCK, opening a named pipe would wait for a writer.
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+        self._descriptor = os.open(file, flags)
+        status = os.fstat(self._descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            os.close(self._descriptor)
+            code = errno.EISDIR if stat.S_ISDIR(status.st_mode) else errno.EINVAL
+            raise OSError(code, "is a directory" if code == errno.EISDIR else "is no regular file", str(file))
+        self._size = status.st_size
 
     def __len__(self) -> int:
         return self._size
