@@ -83,6 +83,7 @@ def resolve(
             raise
         conflicts = (error.reason,)
         found = _without_conflicts(question, notes, error)
+    notes += _prereleases(found)
     return Resolution(
         *choose_files(found.packages, python, found.question.platform),
         tuple(dict.fromkeys(notes)),
