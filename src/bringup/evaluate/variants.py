@@ -88,7 +88,8 @@ def _minor_of_torch(facts: Facts, gpu: Gpu | None, match: re.Match[str]) -> bool
 
 
 _TORCH_WITH_OWN_EXCHANGE = (2, 10)
-"""From here on torch.Tensor brings __dlpack_c_exchange_api__, and the extension loads nothing."""
+"""From here on torch.Tensor brings __dlpack_c_exchange_api__, and the extension loads nothing: torch/_tensor.py of 2.9.1 has no such
+name, that of 2.11.0 has it, and the extension carries libraries up to torch 2.9."""
 
 
 class Row(NamedTuple):
