@@ -366,6 +366,14 @@ def test_modules_of_this_python_agree_with_pyelftools() -> None:
         agrees_with_pyelftools(file)
 
 
+def test_installed_wheels_agree_with_pyelftools() -> None:
+    """Wheels are linked on other systems, by other linkers, and repaired by auditwheel."""
+    files = [file for file in shared_objects(Path(sysconfig.get_paths()["platlib"])) if file.stat().st_size < 4_000_000]
+    assert files, "msgspec has an extension module"
+    for file in files:
+        agrees_with_pyelftools(file)
+
+
 def test_libraries_of_this_system_agree_with_pyelftools() -> None:
     """The largest version tables are those of libc and libstdc++; libm, libgcc_s and the loader have their own habits."""
     found = [
