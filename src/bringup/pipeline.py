@@ -16,7 +16,6 @@ from bringup.collect.metadata_asks import with_metadata_asks
 from bringup.collect.parallel import map_on_cores
 from bringup.collect.stack import environment_outline, python_sources, with_packages
 from bringup.collect.targets import ReadOptions, Target
-from bringup.errors import UsageError
 from bringup.evaluate.openings import asked_about
 from bringup.facts import Facts, Known, LoadSite, distribution
 
@@ -48,7 +47,7 @@ def read_target(target: Target, options: ReadOptions, note: Callable[[str], None
     if target.kind in ("active", "environment"):
         return read_environment(Path(target.path) if target.path else None)
     if target.kind == "elsewhere":
-        raise UsageError(f"{target.label}: places elsewhere cannot be read by this release")
+        return _read_elsewhere(target)
     from bringup.collect import wheel_stack
 
     python, python_source = wheel_stack.interpreter_for(options.python)
@@ -109,6 +108,15 @@ def with_load_sites(facts: Facts, sources: Callable[[str], Mapping[str, Callable
     )
     sites = tuple(site for one in found for site in one.sites)
     return replace(facts, load_sites=Known(sites, "Python sources of the distributions"))
+
+
+def _read_elsewhere(target: Target) -> Facts:
+    from bringup.collect.elsewhere import elsewhere_facts
+
+    def extend(facts: Facts) -> Facts:
+        return with_load_sites(facts, lambda owner: python_sources(facts, owner))
+
+    return elsewhere_facts(target.place, environment=target.environment, label=target.label, extend=extend)
 
 
 class _Request(Struct, frozen=True):
