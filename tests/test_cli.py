@@ -255,6 +255,25 @@ def test_redact_goes_for_errors_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == "bringup: ~/absent: does not exist\n"
 
 
+def test_errors_never_hold_credentials(
+    clean: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_: object) -> None:
+        raise UnreadableError("https://bob:secret@index.example/simple", "answers 403")
+
+    monkeypatch.setattr(check, "judge", refuse)
+    assert main(["check", str(clean)]) == 3
+    assert capsys.readouterr().err == "bringup: https://[credentials]@index.example/simple: answers 403\n"
+
+
+def test_a_terminal_without_unicode_is_no_fault(broken: Path) -> None:
+    environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    command = [*BRINGUP, "check", "--redact", "\u201c/absent\u201d"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 2
+    assert "\\u201c/absent\\u201d" in done.stderr
+
+
 def test_private_names_come_from_the_machine() -> None:
     assert private().hosts
 

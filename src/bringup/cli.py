@@ -6,6 +6,7 @@ is chosen, so that ``bringup --help`` stays quick. A new verb is one line in `VE
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -26,7 +27,14 @@ class Verb(NamedTuple):
 VERBS: tuple[Verb, ...] = (
     Verb("check", "bringup.commands.check", "report every incompatibility of a stack at once, root cause first"),
     Verb("facts", "bringup.commands.facts", "write what is known about a stack to a file, for a check elsewhere"),
-    Verb("batch", "bringup.commands.batch", "send a file of requests to engines; survives crashes, loses and repeats nothing"),
+    Verb(
+        "diagnose", "bringup.commands.diagnose", "name the root cause in any text: a log, a traceback, a whole report"
+    ),
+    Verb(
+        "batch",
+        "bringup.commands.batch",
+        "send a file of requests to engines; survives crashes, loses and repeats nothing",
+    ),
     Verb("explain", "bringup.commands.explain", "print the documentation of a rule or kind"),
 )
 
@@ -34,6 +42,9 @@ VERBS: tuple[Verb, ...] = (
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code; never raises an error that a person should not see."""
     argv = sys.argv[1:] if argv is None else argv
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that knows ASCII only is no fault
     try:
         return main_inner(argv)
     except BringupError as error:
@@ -87,12 +98,13 @@ def main_inner(argv: Sequence[str]) -> int:
 
 
 def _presentable(message: str, argv: Sequence[str]) -> str:
-    """One line, without what --redact takes out: an error can come before the options are parsed."""
+    """One line, never with credentials, nor with what --redact takes out: an error can come before options are parsed."""
+    from bringup.explain.redact import redact, without_credentials
+
     message = " ".join(message.split())
     if "--redact" not in argv:
-        return message
+        return without_credentials(message)
     from bringup.commands.common import private
-    from bringup.explain.redact import redact
 
     return redact(message, private())
 

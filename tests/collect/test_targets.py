@@ -116,3 +116,8 @@ def test_an_environment_goes_with_nothing_else(here: Path) -> None:
     (here / "env").mkdir()
     with pytest.raises(UsageError, match="cannot be judged together"):
         parse_targets(["./env", "torch==2.11.0"])
+
+
+def test_a_path_that_is_not_utf_8_is_named_readably() -> None:
+    with pytest.raises(UsageError, match=r"^/tmp/\\xff: is not UTF-8"):
+        parse_targets(["/tmp/\udcff"])

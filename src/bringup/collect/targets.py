@@ -77,6 +77,10 @@ def parse_targets(arguments: Sequence[str]) -> Target:
     """
     if not arguments:
         return Target(kind="active", label="the active environment")
+    for argument in arguments:
+        if any("\ud800" <= char <= "\udfff" for char in argument):
+            readable = os.fsencode(argument).decode("utf-8", "backslashreplace")
+            raise UsageError(f"{readable}: is not UTF-8, in which reports and facts files are written")
     targets = [_parse(argument) for argument in arguments]
     if len(targets) == 1:
         return targets[0]

@@ -57,12 +57,8 @@ def redact(text: str, private: Private | None = None) -> str:
     """The text without what is private. Applied twice it changes nothing more."""
     private = private or Private()
     users = set(private.users) | set(_users(text))
-    text = _TOKEN.sub("[token]", text)
-    text = _BEARER.sub(r"\1\2[token]", text)
-    text = _QUERY.sub(r"\1[secret]", text)
     text = _PLACE.sub(r"\1://[host]", text)
-    text = _USERINFO.sub(r"\1[credentials]@", text)
-    text = _ASSIGNED.sub(r"\1\2[secret]", text)
+    text = without_credentials(text)
     text = _EMAIL.sub("[mail]", text)
     text = _UUID.sub(lambda found: f"{found.group(1) or ''}[uuid]", text)
     text = _MAC.sub("[mac]", text)
@@ -74,6 +70,24 @@ def redact(text: str, private: Private | None = None) -> str:
     text = _HOME.sub("~", text)
     text = _names(text, users, "[user]")
     return _names(text, private.hosts, "[host]")
+
+
+def without_credentials(text: str) -> str:
+    """The text without tokens, passwords and signed parts of URLs: what no output may hold, whoever reads it."""
+    text = _TOKEN.sub("[token]", text)
+    text = _BEARER.sub(r"\1\2[token]", text)
+    text = _QUERY.sub(r"\1[secret]", text)
+    text = _USERINFO.sub(_userinfo, text)
+    return _ASSIGNED.sub(r"\1\2[secret]", text)
+
+
+def _userinfo(found: re.Match[str]) -> str:
+    # ssh://user@host is an address that people type, with no secret in it.
+    return (
+        found.group()
+        if found.group(1) == "ssh://" and ":" not in found.group()[6:]
+        else f"{found.group(1)}[credentials]@"
+    )
 
 
 T = TypeVar("T", bound=Struct)
