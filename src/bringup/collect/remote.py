@@ -65,7 +65,7 @@ class LocalFile:
     def stream(self, offset: int, length: int) -> Iterator[bytes]:
         """The same, in pieces of at most 1 MB."""
         _check_range(self, offset, length)
-        yield from _pieces(self._file.fileno(), self.subject, offset, length)
+        yield from pread_pieces(self._file.fileno(), self.subject, offset, length)
         self.bytes_read += length
 
     def close(self) -> None:
@@ -86,7 +86,8 @@ def _check_range(file: LocalFile | RemoteFile, offset: int, length: int) -> None
         )
 
 
-def _pieces(descriptor: int, subject: str, offset: int, length: int) -> Iterator[bytes]:
+def pread_pieces(descriptor: int, subject: str, offset: int, length: int) -> Iterator[bytes]:
+    """``length`` bytes of an open file from ``offset``, in pieces of at most 1 MB; the file's own position is left alone."""
     end = offset + length
     while offset < end:
         try:
@@ -187,7 +188,7 @@ class RemoteFile:
             if end > tail_start:
                 yield self._tail[max(0, offset - tail_start) : end - tail_start]
         else:
-            yield from _pieces(self._spool.fileno(), self.subject, offset, length)
+            yield from pread_pieces(self._spool.fileno(), self.subject, offset, length)
 
     def close(self) -> None:
         """Let go of the temporary file, where there is one."""
@@ -290,7 +291,7 @@ class RemoteFile:
             spool = self._spool
         if position < 0:
             position, end = max(0, self._total + position), self._total
-        yield from _pieces(spool.fileno(), self.subject, position, min(end, self._total) - position)
+        yield from pread_pieces(spool.fileno(), self.subject, position, min(end, self._total) - position)
 
     def _download(self, response: httpx.Response) -> IO[bytes]:
         announced = response.headers.get("Content-Length", "")

@@ -6,7 +6,6 @@ inflated as a stream into an unlinked temporary file and read there; nothing is 
 
 from __future__ import annotations
 
-import mmap
 import re
 import shutil
 import tempfile
@@ -21,8 +20,10 @@ from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel
 from bringup.collect.archive import Member, Pieces, RandomAccess, Run, open_member, read_directory, runs
 from bringup.collect.elf import library_from_buffer
 from bringup.collect.fatbin import read_device_file
+from bringup.collect.filebytes import Buffer
 from bringup.collect.metadata import BUILD_FILES, distribution_from, record_paths
 from bringup.collect.parallel import usable_cores
+from bringup.collect.remote import pread_pieces
 from bringup.collect.tree import looks_like_library
 from bringup.errors import MalformedWheelError, UnreadableError
 from bringup.facts import DeviceCode, DeviceFiles, Distribution, Library, UnreadableFile
@@ -265,7 +266,7 @@ def _device_files(reads: Sequence[_Read], owner: str) -> tuple[DeviceFiles, ...]
 
 
 @contextmanager
-def _inflated(pieces: Pieces, member: Member, needs: bytes) -> Iterator[bytes | mmap.mmap | None]:
+def _inflated(pieces: Pieces, member: Member, needs: bytes) -> Iterator[Buffer | None]:
     """The member's content: in memory where it is small, else in an unlinked temporary file. None unless it starts with ``needs``."""
     stream = open_member(pieces, member)
     first = next(stream, b"")
@@ -287,8 +288,22 @@ def _inflated(pieces: Pieces, member: Member, needs: bytes) -> Iterator[bytes | 
             raise UnreadableError(
                 pieces.subject, f"{member.name} cannot be inflated: {error.strerror or error}"
             ) from None
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as buffer:
-            yield buffer
+        yield _Spooled(file.fileno(), member.size)
+
+
+class _Spooled:
+    """A temporary file as a `Buffer`: read by position, as `FileBytes` does, since it has no name to open it by."""
+
+    def __init__(self, descriptor: int, size: int) -> None:
+        self._descriptor = descriptor
+        self._size = size
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, where: slice, /) -> bytes:
+        start, stop, _ = where.indices(self._size)
+        return b"".join(pread_pieces(self._descriptor, "a temporary file", start, max(0, stop - start)))
 
 
 def _write(file: IO[bytes], data: bytes) -> None:
