@@ -27,6 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format", choices=FORMATS, default="text", help="how to write the report (default: %(default)s)"
     )
+    parser.add_argument(
+        "--targets", metavar="FILE", help="check every target that the file names, one a line, and show one table"
+    )
     parser.add_argument("-o", "--output", metavar="FILE", help="write the report there instead of standard output")
     parser.add_argument(
         "--fail-on",
@@ -37,7 +40,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Check a target. Returns the exit code."""
+    """Check a target, or many. Returns the exit code."""
+    if arguments.targets:
+        from bringup.commands.fleet import run_fleet
+
+        return run_fleet(arguments)
     report, evaluation = _report(arguments)
     for fault in evaluation.faults:
         note(f"bringup: rule {fault.rule} failed, which is a fault of bringup's own; -v shows the traceback")
