@@ -13,11 +13,12 @@ import sys
 from collections import defaultdict
 from contextlib import redirect_stdout
 from pathlib import Path
+from types import SimpleNamespace
 
 import yaml
 
-from bringup.cli_diagnose import diagnose_log
 from bringup.collect.reports.lines import read_text
+from bringup.commands.diagnose import diagnose_log
 
 
 def texts(cases: Path, render: Path, everything: bool = False) -> list[tuple[dict[str, str], str]]:
@@ -28,7 +29,9 @@ def texts(cases: Path, render: Path, everything: bool = False) -> list[tuple[dic
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     found = []
-    for case in yaml.safe_load(cases.read_text(encoding="utf-8")):
+    loaded = yaml.safe_load(cases.read_text(encoding="utf-8"))
+    vars(module)["yaml"] = SimpleNamespace(safe_load=lambda stream: loaded)  # it would parse the file once a case
+    for case in loaded:
         if not everything and case["fix_status"] not in module.SETTLED:
             continue
         out, argv = io.StringIO(), sys.argv

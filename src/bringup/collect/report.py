@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
@@ -49,33 +50,47 @@ class Reported(Struct, frozen=True):
 
 
 _VERSION = r"\d+(?:\.\d+)+(?:(?:a|b|rc|\.post|\.dev)\d+)*(?:\+[\w.]+)?"
+_GAP = r"\s{0,60}[:=]?\s{0,60}['\"]?"
 _DRIVER = re.compile(
-    r"(?:driver[ _]?(?:version)?|nvidia-smi|nvidia-driver|nvidia driver|nvrm version[^\n]{0,60}|kernel module)[^\n\d]{0,20}(\d{3}\.\d{2,3}(?:\.\d{2})?)",
+    r"(?:driver[ _]?(?:version)?|nvidia-smi|nvidia-driver|nvidia driver|nvrm version[^\n]{0,60}|kernel module)"
+    r"[^\n\d]{0,60}(\d{3}\.\d{2,3}(?:\.\d{2})?)",
     re.I,
 )
 _DRIVER_CUDA = re.compile(
-    r"(?:driver_cuda|cuda version|cuda driver version)\s{0,20}[:=]\s{0,20}['\"]?(\d{1,2}\.\d)\b", re.I
+    r"(?:driver_cuda|cuda version|cuda driver version)\s{0,60}[:=]\s{0,20}['\"]?(\d{1,2}\.\d)\b", re.I
 )
 _CAPABILITY = re.compile(
-    r"(?:\bsm[_ ]?|compute[_ ])(\d{2,3})[af]?\b|(?:compute[_ ]cap(?:ability)?|\bcc|cuda capability|capability)\b[^\n\d]{0,12}\(?(\d{1,2})[.,]\s?(\d)\b",
+    r"(?:\bsm[_ ]?|compute[_ ])(\d{2,3})[af]?\b"
+    r"|(?:compute[_ ]cap(?:ability)?|\bcc|cuda capability|capability)\b[^\n\d]{0,12}\(?(\d{1,2})[.,]\s?(\d)\b",
     re.I,
 )
 _PAIR = re.compile(r"\((\d{1,2}), ?(\d)\)")
 _TORCH = re.compile(
-    r"(?:^|[\s,;`'\"(/-])(?:py)?torch(?: version)?(?:\s{0,16}[:=]{1,2}\s{0,8}|\s{1,16}|==|-)v?(" + _VERSION + r")", re.I
+    r"(?:^|[\s,;`'\"(/\]-])(?:py)?torch(?: version)?(?:\s{0,60}[:=]{1,2}\s{0,60}|\s{1,60}|==|-)v?(" + _VERSION + r")",
+    re.I,
 )
 _TORCH_CUDA = re.compile(
-    r"(?:cuda used to build pytorch|torch\.version\.cuda|torch cuda|built (?:for|with) cuda|cuda[ _-]?(?=1[0-9]\.[0-9] build))\s{0,8}[:=]?\s{0,8}['\"]?(\d{1,2}\.\d)",
+    r"(?:cuda used to build pytorch|torch\.version\.cuda|torch cuda|built (?:for|with) cuda|cuda[ _-]?(?=1[0-9]\.[0-9] build))"
+    + _GAP
+    + r"(\d{1,2}\.\d)",
     re.I,
 )
 _LOCAL = re.compile(r"\bcu(\d{2})(\d)\b|\bcuda ?(1[0-9])(?:\.(\d))?\b|\bcu ?(1[1-9])\b", re.I)
-_NVCC = re.compile(r"(?:\bnvcc|cuda compilation tools)[^\n\d]{0,40}(\d{2}\.\d)(?:\.\d+)?", re.I)
-_TOOLKIT = re.compile(r"^(?:cuda|cuda toolkit|cuda_toolkit)\s{0,20}[:=]\s{0,8}['\"]?(\d{2}\.\d)", re.I)
-_PYTHON = re.compile(r"\bpython(?: version)?\s{0,16}[:=]?\s{0,8}['\"]?(3\.\d{1,2}(?:\.\d{1,2})?)\b", re.I)
-_GLIBC = re.compile(r"(?:g?libc|glibc)(?: version)?[^\n\d]{0,14}(2\.\d\d)\b", re.I)
-_PINNED = re.compile(r"(?<![\w./-])([A-Za-z][\w.-]{1,48}?)\s{0,12}(?:==|[=: ]\s{0,12}v?)(" + _VERSION + r")(?![\w.]*/)")
+_NVCC = re.compile(r"(?:\bnvcc|cuda compilation tools)[^\n\d]{0,60}(\d{2}\.\d)(?:\.\d+)?", re.I)
+_TOOLKIT = re.compile(
+    r"^(?:cuda|cuda toolkit|cuda_toolkit|cuda runtime version)\s{0,60}[:=]\s{0,20}['\"]?(\d{2}\.\d)", re.I
+)
+_PYTHON = re.compile(r"\bpython(?: version)?" + _GAP + r"(3\.\d{1,2}(?:\.\d{1,2})?)\b", re.I)
+_GLIBC = re.compile(r"(?:g?libc|glibc)(?: version)?[^\n\d]{0,40}(2\.\d\d)\b", re.I)
+_PINNED = re.compile(
+    r"(?<![\w./-])([A-Za-z][\w.-]{1,48}?)\s{0,60}(?:==|[=: ]\s{0,60}v?)(" + _VERSION + r")(?![\w.]{0,40}/)"
+)
 _VARIABLE = re.compile(
-    r"\b((?:CUDA|NCCL|TORCH|TRITON|FLASHINFER|VLLM|SGLANG|SGL|HF|LD|NVIDIA|MAX|CC|CXX)_[A-Z0-9_]{2,40})\s?[=:]\s?['\"]?([^\s'\",;]{1,200})"
+    r"\b((?:CUDA|NCCL|TORCH|TRITON|FLASHINFER|VLLM|SGLANG|SGL|HF|LD|NVIDIA|MAX|CC|CXX)_[A-Z0-9_]{2,40})"
+    r"\s?[=:]\s?['\"]?([^\s'\",;]{1,200})"
+)
+_LISTED = re.compile(
+    r"^\s{0,8}(?:gpu (\d{1,2}): |\|\s{1,6}(\d{1,2})\s{1,6}(?=nvidia|tesla|a\d|h\d|quadro|geforce))([^|(\n]{2,60})", re.I
 )
 _CONTAINER = re.compile(
     r"^container: |\bdocker|\bpodman|kubernetes|\bk8s\b|nvidia-container|containerd|\bkubectl|\bhelm\b", re.I
@@ -83,7 +98,47 @@ _CONTAINER = re.compile(
 _COUNT = re.compile(r"\b(\d{1,3}) ?(?:x|×)\s|\b(?:x|×) ?(\d{1,2})\b|^(?:gpu|gpus)\s{0,8}: ?(\d{1,2}) ", re.I)
 
 _PACKAGES = frozenset(
-    ["torch", "torchvision", "torchaudio", "torchcodec", "triton", "vllm", "sglang", "sgl-kernel", "sglang-kernel", "flashinfer-python", "flashinfer-cubin", "flashinfer-jit-cache", "flash-attn", "xformers", "bitsandbytes", "transformers", "numpy", "apache-tvm-ffi", "xgrammar", "deepspeed", "apex", "tilelang", "nvidia-nccl-cu12", "nvidia-nccl-cu13", "nvidia-nvshmem-cu12", "nvidia-nvshmem-cu13", "deep-ep", "deep-gemm", "mamba-ssm", "causal-conv1d", "cupy-cuda12x", "cupy-cuda13x", "ninja", "tensorrt-llm", "ctranslate2", "auto-gptq", "autoawq", "sgl-deep-gemm", "nvidia-cutlass-dsl"]
+    [
+        "torch",
+        "torchvision",
+        "torchaudio",
+        "torchcodec",
+        "triton",
+        "vllm",
+        "sglang",
+        "sgl-kernel",
+        "sglang-kernel",
+        "flashinfer-python",
+        "flashinfer-cubin",
+        "flashinfer-jit-cache",
+        "flash-attn",
+        "xformers",
+        "bitsandbytes",
+        "transformers",
+        "numpy",
+        "apache-tvm-ffi",
+        "xgrammar",
+        "deepspeed",
+        "apex",
+        "tilelang",
+        "nvidia-nccl-cu12",
+        "nvidia-nccl-cu13",
+        "nvidia-nvshmem-cu12",
+        "nvidia-nvshmem-cu13",
+        "deep-ep",
+        "deep-gemm",
+        "mamba-ssm",
+        "causal-conv1d",
+        "cupy-cuda12x",
+        "cupy-cuda13x",
+        "ninja",
+        "tensorrt-llm",
+        "ctranslate2",
+        "auto-gptq",
+        "autoawq",
+        "sgl-deep-gemm",
+        "nvidia-cutlass-dsl",
+    ]
 )
 _ALIASES = {
     "flashinfer": "flashinfer-python",
@@ -135,6 +190,9 @@ def _first(lines: Sequence[Line], pattern: re.Pattern[str]) -> tuple[str, str]:
 
 
 def _gpus(lines: Sequence[Line]) -> Maybe[tuple[Gpu, ...]]:
+    listed = _listed(lines)
+    if listed is not None:
+        return listed
     # A line that is about the GPU first, then any product's name, then any bare architecture.
     for pattern in (
         re.compile(r"^\W{0,4}(?:gpus?|device|target|hardware|graphics)\b[^\n:]{0,30}:", re.I),
@@ -151,6 +209,21 @@ def _gpus(lines: Sequence[Line]) -> Maybe[tuple[Gpu, ...]]:
         if gpu is not None:
             return Known((gpu,), f"line {line.number}")
     return Unknown("the text names no GPU")
+
+
+def _listed(lines: Sequence[Line]) -> Maybe[tuple[Gpu, ...]] | None:
+    """The GPUs of an nvidia-smi table, of ``nvidia-smi -L`` or of a collect_env, each counted once."""
+    found: dict[str, tuple[Gpu, set[str]]] = {}
+    source = ""
+    for line in lines:
+        match = _LISTED.match(line.text)
+        gpu = next(_products(match.group(3)), None) if match else None
+        if match is not None and gpu is not None:
+            source = source or f"line {line.number}"
+            found.setdefault(gpu.name, (gpu, set()))[1].add(match.group(1) or match.group(2))
+    if not found:
+        return None
+    return Known(tuple(replace(gpu, count=len(numbers)) for gpu, numbers in found.values()), source)
 
 
 def _of_match(match: re.Match[str]) -> Gpu | None:
@@ -200,10 +273,16 @@ def _products(text: str) -> Iterator[Gpu]:
     count = _COUNT.search(text)
     number = int(next((group for group in count.groups() if group), "1")) if count else 1
     for match in _NAMES.finditer(text):
-        before, after = text[match.start() - 1 : match.start()], text[match.end() : match.end() + 1]
-        if (before.isalnum() and before.lower() != "x") or after.isalnum() or after == "/" or before in "/._":
-            if before:
-                continue
+        before, after = text[: match.start()][-1:], text[match.end() : match.end() + 1]
+        if (
+            (before.isalnum() and before.lower() != "x")
+            or (before and before in "/._")
+            or after.isalnum()
+            or after == "/"
+        ):
+            continue
+        if after == "." and text[match.end() + 1 : match.end() + 2].isalpha():  # a file's name
+            continue
         product = match_product(match.group()) or match_product(match.group() + " blackwell")
         if product is None or product.name in seen:
             continue
@@ -233,7 +312,7 @@ def _torch_cuda(lines: Sequence[Line], torch: str) -> str:
     if said:
         return said
     for line in lines:
-        if re.search(r"torch", line.text, re.I):
+        if re.search(r"torch(?![_\w])", line.text, re.I):
             match = _LOCAL.search(line.text)
             if match:
                 parts = [group for group in match.groups() if group]

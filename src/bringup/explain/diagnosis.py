@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from bringup.collect.report import Reported, read_report
 from bringup.collect.reports.lines import Log
-from bringup.explain.logs import Candidate, Text, candidates
+from bringup.explain.logs import SHORT, Candidate, Text, candidates
 from bringup.explain.signatures import meaning_build, meaning_machine, meaning_run, meaning_stack
 from bringup.explain.signatures.row import Meaning
 from bringup.findings import Finding, Remedy
@@ -25,9 +25,6 @@ MEANINGS: dict[str, Meaning] = {
         *meaning_run.MEANINGS,
     )
 }
-
-SHORT = 150
-"""Lines up to which a text is taken for a person's report, in which every remark counts."""
 
 MOST = 8
 """Causes that are named at most."""
@@ -118,7 +115,7 @@ def _cause(
 ) -> Cause:
     meaning = MEANINGS[one.kind]
     lines = sorted((log.lines[index] for index in one.lines), key=lambda line: line.number)
-    remedies = (Remedy(meaning.remedy, meaning.commands),)
+    remedies: tuple[Remedy, ...] = (Remedy(meaning.remedy, meaning.commands),)
     if finding is not None and finding.remedies:
         remedies = finding.remedies
     return Cause(

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from bringup.evaluate.registry import RULES
+from bringup.explain.diagnosis import Diagnosis
 from bringup.explain.json import ReportJson
 from bringup.explain.rules import documentation
 from bringup.facts import Facts
@@ -24,6 +25,7 @@ def generated() -> dict[str, str]:
     files["rules/README.md"] = _index()
     files["schema/report.schema.json"] = _schema(ReportJson, "bringup.report/1")
     files["schema/facts.schema.json"] = _schema(Facts, "bringup.facts/1")
+    files["schema/diagnosis.schema.json"] = _schema(Diagnosis, "bringup.diagnosis/1")
     return files
 
 

@@ -28,30 +28,21 @@ PIECES = 50
 
 STEMS: tuple[bytes, ...] = (
     b"rror",
-    b"ail",
+    b"ailed",
     b"annot",
     b"not found",
     b"undefined",
     b"support",
-    b"illegal",
     b"denied",
-    b"Xid",
     b"NVRM",
     b"mismatch",
     b"No such",
-    b"missing",
-    b"fatal",
     b"nvalid",
-    b"ERR",
-    b"FATAL",
+    b"ERROR",
     b"xception",
-    b"incompatible",
-    b"unable",
-    b"space left",
-    b"too old",
-    b"Killed",
+    b"atal",
 )
-"""Stems of words that error lines hold, with the letter that may be upper case left out."""
+"""Stems of words that error lines hold, with the letter that may be upper case left out. Each costs 0.5 ms a megabyte."""
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,300}(?:\x07|\x1b\\)|[@-Z\\-_])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
@@ -65,7 +56,7 @@ _PREFIXES = re.compile(
             _TIME + r"[ :|]{0,3}(?:std(?:out|err) [FP] )?",  # docker --timestamps, Kubernetes, plain loggers
             r"\[" + _TIME + r"[^\]\n]{0,60}\] ?",  # SGLang: [2025-01-01 10:00:00 TP0]
             r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S{1,64} [\w./-]{1,48}(?:\[\d+\])?: ",  # journald, syslog
-            r"\((?:EngineCore|APIServer|Worker|VllmWorker|Ray\w*|pid|Engine|Process|SGLang|Scheduler|Detokenizer|[\w.]{1,40} pid=)[^)\n]{0,120}\) ?",
+            r"\((?:EngineCore|APIServer|Worker|VllmWorker|Ray\w*|pid|Process|Scheduler|[\w.]{1,40} pid=)[^)\n]{0,120}\) ?",
             r"\[?(?:rank|default|local_rank|TP|DP|PP|EP)[ =]?\d{1,4}\]?:? ?",
             r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d (?:\[[^\]\n]{1,80}\] ?|\S{1,60}:\d{1,6}\] ?)",  # vLLM
             r"[\w.-]{1,60}  ?\| ",  # docker compose
@@ -234,10 +225,8 @@ def _decode(data: bytes) -> str:
 
 def _lines(data: bytes, number: int) -> Iterator[Line]:
     for raw in data.split(b"\n"):
-        if len(raw) > LONGEST:
-            pieces = [raw[at : at + LONGEST] for at in range(0, min(len(raw), PIECES * LONGEST), LONGEST - 200)]
-        else:
-            pieces = [raw]
+        most = min(len(raw), PIECES * LONGEST)
+        pieces = [raw] if len(raw) <= LONGEST else [raw[at : at + LONGEST] for at in range(0, most, LONGEST - 200)]
         for piece in pieces:
             text = clean(_decode(piece))
             if text:

@@ -242,4 +242,15 @@ ROWS: tuple[Row, ...] = (
     ),
     Row("no_sass_for_gpu_in_extension", 4, _NO_IMAGE, ("!torch_without_blackwell",)),
     Row("no_sass_for_gpu_in_torch", -2, _NO_IMAGE, ("!torch_without_blackwell",), unless=_TORCH_ARCH),
+    Row(
+        "attention_backend_unsupported_on_arch",
+        5,
+        r"unsupported arch(?:itecture)?\b",
+        unless=r"deep_?gemm|unsupported gpu architecture|recipe|hyperconnection",
+    ),
+    Row(
+        "attention_backend_unsupported_on_arch",
+        8,
+        r"tllmgenfmharunner|fmharunner|attention sinks? (?:is|are) only supported|only [^\n]{0,60}backends? (?:is|are) supported|attention_backend=\w+[^\n]{0,40}(?:not|unsupported|invalid)|got attention_backend",
+    ),
 )

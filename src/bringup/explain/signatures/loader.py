@@ -109,7 +109,7 @@ ROWS: tuple[Row, ...] = (
     Row(
         "site_packages_lib_lib64_split",
         6,
-        r"/lib64/python3?[.\d]*/(?:site|dist)-packages/torch|lib64/python",
+        r"/lib64/python3?[.\d]{0,9}/(?:site|dist)-packages/torch|lib64/python",
         also=r"cannot open shared object|not found",
     ),
     Row(
@@ -215,7 +215,7 @@ ROWS: tuple[Row, ...] = (
     Row(
         "ld_library_path_shadows_wheel_libs",
         8,
-        r"symbol \w+[^\n]{0,60}not defined in file lib|version [`'\"]?lib\w+\.so[.\d]*['\"]? not (?:found|defined)",
+        r"symbol \w+[^\n]{0,60}not defined in file lib|version [`'\"]?lib\w+\.so[.\d]{0,9}['\"]? not (?:found|defined)",
     ),
     Row("ld_library_path_shadows_wheel_libs", 6, _UNDEFINED + r"(?:ijit_notifyevent|omp_\w+|kmp\w+|_ZN?3fmt)"),
     Row(
@@ -303,5 +303,11 @@ ROWS: tuple[Row, ...] = (
         "stale_jit_cache",
         7,
         r"(?:old|outdated|previous|stale)[^\n]{0,16}(?:kernel|code|librar\w+|binar\w+|module|\.so|build)[^\n]{0,40}(?:serv|use|load|still|run|pick|reus|after)",
+    ),
+    Row(
+        "loader_code_hardcodes_cuda_major",
+        9.5,
+        r"(?:_preload_cuda|preload\w{0,20}|ctypes|cdll|dlopen|hard-?coded?)[^\n]{0,80}libcudart\.so\.1\d|libcudart\.so\.1\d[^\n]{0,90}(?:hard-?cod|preload|ctypes|cdll)",
+        ("soname_of_other_cuda_major",),
     ),
 )

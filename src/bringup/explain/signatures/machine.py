@@ -197,7 +197,7 @@ ROWS: tuple[Row, ...] = (
         8,
         r"libcuda\.so (?:cannot|can ?not|not|could not be) found|(?:cannot|can't|could not) find libcuda\.so\b(?!\.1)",
     ),
-    Row("libcuda_link_name_missing", 7, r"libcuda\.so['\":]* ?:? ?(?:cannot open|no such file|not found)"),
+    Row("libcuda_link_name_missing", 7, r"libcuda\.so['\":]{0,4} ?:? ?(?:cannot open|no such file|not found)"),
     Row(
         "libcuda_missing_in_container",
         8,

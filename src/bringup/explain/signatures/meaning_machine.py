@@ -1,4 +1,3 @@
-
 """What kinds of failure mean, what separates them from others, and what to do. Text only."""
 
 from __future__ import annotations

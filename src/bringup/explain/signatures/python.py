@@ -270,4 +270,10 @@ ROWS: tuple[Row, ...] = (
         r"local (?:path|model|dir|copy|cache|file)|broken|already (?:cached|downloaded)|is cached|cached model|from cache",
         also=_OFFLINE,
     ),
+    Row(
+        "resolver_picks_other_cuda_variant",
+        9,
+        r"(?:resolv\w+|install\w*|pick\w*|pull\w*|select\w*|gives?|gets?)[^\n]{0,60}(?:\bcu(?:da ?)?1[123](?:\.?\d)?\b|libcudart\.so\.1\d)",
+        also=r"(?:--extra-index-url|--index-url|--torch-backend|/whl/|nightly|wheels\.)\S*[^\n]{0,40}cu1\d\d|cu1\d\d (?:nightly|index|channel|wheel|backend)",
+    ),
 )

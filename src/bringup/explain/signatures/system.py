@@ -26,7 +26,7 @@ ROWS: tuple[Row, ...] = (
         7,
         r"ncclmaxsharedmem \d+ exceeds|nccl[^\n]{0,30}(?:too old|does(?: not|n't) support|no support|not support)[^\n]{0,40}(?:blackwell|sm_?12|5090|gpu|arch)?",
     ),
-    Row("nccl_too_old_for_gpu", 5, r"nccl[^\n]{0,40}\b2\.(?:1\d|2[0-6])\.\d", ("blackwell",)),
+    Row("nccl_too_old_for_gpu", 7, r"nccl[^\n]{0,40}\b2\.(?:1\d|2[0-6])\.\d", ("blackwell",)),
     Row(
         "nccl_too_old_for_gpu",
         4,

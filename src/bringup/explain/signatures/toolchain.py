@@ -20,14 +20,19 @@ ROWS: tuple[Row, ...] = (
     Row(
         "ptxas_does_not_know_arch",
         8,
-        r"internal triton ptx codegen error|ptxas (?:fatal|error|failed|exited)[^\n]{0,80}sm_1\d\d|is not a recognized processor for this target",
+        r"internal triton ptx codegen error|ptxas (?:fatal|failed|exited)[^\n]{0,80}sm_1\d\d|is not a recognized processor for this target",
     ),
     Row(
         "ptxas_does_not_know_arch",
         5,
         r"ptxaserror|triton_ptxas_(?:blackwell_)?path|ptxas[^\n]{0,80}(?:too old|bundled|does(?: not|n't) (?:know|support|recognize)|unknown|version 12\.[0-8])",
     ),
-    Row("ptxas_does_not_know_arch", 3, r"\bptxas\b[^\n]{0,60}sm_?1[0-9]{2}"),
+    Row(
+        "ptxas_does_not_know_arch",
+        3,
+        r"\bptxas\b[^\n]{0,60}sm_?1[0-9]{2}",
+        unless=r"on \.target|cannot be compiled for",
+    ),
     Row("flashinfer_sm75_message_means_old_toolkit", 7, _SM75),
     Row("flashinfer_sm75_message_means_old_toolkit", 4, _SM75, ("blackwell_desktop",)),
     Row("flashinfer_sm75_message_means_old_toolkit", 2, _SM75, ("nvcc_before_12_9",)),
@@ -221,7 +226,7 @@ ROWS: tuple[Row, ...] = (
     Row(
         "c_compiler_missing",
         9,
-        r"no such file or directory: '(?:\S{0,40}/)?(?:gcc|cc|c\+\+|g\+\+|clang\+*|\S{1,20}-linux-gnu-g(?:cc|\+\+)|cl)'|(?:gcc|g\+\+|cc|c\+\+|clang|cc1plus)'?:? (?:command |is )?not found|no cmake_c(?:xx)?_compiler could be found|cc1plus: no such|cannot execute '?cc1plus",
+        r"no such file or directory: '(?:\S{0,40}/)?(?:gcc|cc|c\+\+|g\+\+|clang\+*|\S{1,20}-linux-gnu-g(?:cc|\+\+)|cl)'|(?<![a-z])(?:gcc|g\+\+|cc|c\+\+|clang|cc1plus)'?:? (?:command |is )?not found|no cmake_c(?:xx)?_compiler could be found|cc1plus: no such|cannot execute '?cc1plus",
     ),
     Row(
         "c_compiler_missing",
@@ -236,7 +241,7 @@ ROWS: tuple[Row, ...] = (
     Row(
         "python_headers_missing",
         5,
-        r"python\.h\b|python3?[.\d]*-dev(?:el)?\b|could not find python[^\n]{0,30}(?:development|include|headers)",
+        r"python\.h\b|python3?[.\d]{0,9}-dev(?:el)?\b|could not find python[^\n]{0,30}(?:development|include|headers)",
     ),
     Row("ninja_missing", 9, _NINJA),
     Row(
@@ -319,5 +324,23 @@ ROWS: tuple[Row, ...] = (
         6,
         r"nvrtc_error_compilation|nvrtcerror|compileexception",
         also=r"header|toolkit|include|\.h\b",
+    ),
+    Row(
+        "build_isolation_pulls_other_torch",
+        11,
+        r"pip-build-env|build.isolation|/overlay/|isolated (?:build|env)|builds-v\d",
+        also=_DETECTED,
+    ),
+    Row(
+        "ninja_installed_but_not_on_path",
+        11,
+        r"already satisfied: ninja|pip (?:show|list)[^\n]{0,20}ninja|ninja[^\n]{0,40}(?:is|are|was)? ?(?:already )?installed\b|bin/ninja|(?:not |without )(?:being )?activat|ninja[^\n]{0,60}not (?:on|in) (?:\w+ )?path|(?:venv|bin)\S* (?:is )?not (?:on|in)[^\n]{0,6}path",
+        also=_NINJA,
+        unless=r"ninja (?:is )?not installed",
+    ),
+    Row(
+        "nvcc_too_old_for_package",
+        8,
+        r"nvcc fatal[^\n]{0,6}: ?unknown option|unrecognized (?:command.line )?option[^\n]{0,30}nvcc",
     ),
 )
