@@ -48,7 +48,7 @@ class Cache:
             data = path.read_bytes()
         except OSError:
             return None
-        head = _head(key, len(data) - len(_head(key, 0)))
+        head = _head(key, max(0, len(data) - len(_head(key, 0))))
         if not data.startswith(head):
             return None
         with contextlib.suppress(OSError):

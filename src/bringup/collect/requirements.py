@@ -217,7 +217,7 @@ def _entries(path: Path, table: str) -> Iterator[tuple[int, dict[str, Any]]]:
     entries = document.get(table)
     if not isinstance(entries, list):
         raise UnreadableError(str(path), f"has no [[{table}]]: no lock file")
-    header = re.compile(rf"^\s*\[\[\s*{table}\s*\]\]", re.M)
+    header = re.compile(rf"^[ \t]*\[\[[ \t]*{table}[ \t]*\]\]", re.M)
     lines = [text.count("\n", 0, match.start()) + 1 for match in header.finditer(text)]
     for index, entry in enumerate(entries):
         if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
@@ -273,7 +273,7 @@ _VALUED = frozenset(
         "-P", "--upgrade-package",
     }
 )  # fmt: skip
-_REDIRECTION = re.compile(r"\d*[<>]")
+_REDIRECTION = re.compile(r"\d*(?:>>?|<)(.*)")
 _REFERENCE = re.compile(r"\$(?:\{(\w+)(?::?-([^}]*))?\}|(\w+))")
 
 
@@ -379,7 +379,10 @@ def _install_line(text: str, path: Path, source: str, values: dict[str, str], fo
                 _dockerfile_option(name, argument, path, source, found)
             elif name == "--pre":
                 found.prerelease = True
-        elif plain and plain not in (".", "pip", "setuptools", "wheel") and not _REDIRECTION.match(plain):
+        elif redirection := _REDIRECTION.fullmatch(plain):
+            if not redirection.group(1):
+                next(words, None)
+        elif plain and plain not in (".", "pip", "setuptools", "wheel"):
             try:
                 _requirement(plain, path.parent, source, found, constraint=False)
             except UnreadableError as error:
