@@ -35,6 +35,7 @@ VERBS: tuple[Verb, ...] = (
         "bringup.commands.batch",
         "send a file of requests to engines; survives crashes, loses and repeats nothing",
     ),
+    Verb("launch", "bringup.commands.launch", "start replicas of an engine, wait until they really answer, keep them"),
     Verb("explain", "bringup.commands.explain", "print the documentation of a rule or kind"),
 )
 

@@ -23,7 +23,10 @@ class Servers:
 
     def start(self, *options: str, port: int = 0) -> tuple[str, subprocess.Popen[str]]:
         process = subprocess.Popen(
-            [sys.executable, str(SERVER), "--port", str(port), *options], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            [sys.executable, str(SERVER), "--port", str(port), *options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
         )
         self.running.append(process)
         assert process.stdout is not None
@@ -50,7 +53,12 @@ def batch_command(*arguments: str) -> list[str]:
 def batch() -> Callable[..., subprocess.CompletedProcess[str]]:
     def run(*arguments: object, **more: object) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            batch_command(*map(str, arguments)), capture_output=True, text=True, timeout=120, check=False, **more  # type: ignore[call-overload]
+            batch_command(*map(str, arguments)),
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+            **more,  # type: ignore[call-overload]
         )
 
     return run
@@ -61,7 +69,9 @@ def write_input(path: Path, count: int, words: dict[int, str] | None = None) -> 
         for n in range(count):
             word = (words or {}).get(n, "")
             body = {"model": "fast", "messages": [{"role": "user", "content": f"say {n} {word}".strip()}]}
-            target.write(json.dumps({"custom_id": f"r{n}", "method": "POST", "url": "/v1/chat/completions", "body": body}) + "\n")
+            target.write(
+                json.dumps({"custom_id": f"r{n}", "method": "POST", "url": "/v1/chat/completions", "body": body}) + "\n"
+            )
     return path
 
 

@@ -69,18 +69,25 @@ class Protocol(asyncio.Protocol):
         self.server.requests += 1
         if not options.delay and not options.every and not options.die_on and not options.faults:
             return self.answer(200, self.reply(url, body))
-        asyncio.ensure_future(self.slow(url, body))
+        self.task = asyncio.ensure_future(self.slow(url, body))
         return None
 
     def reply(self, url: bytes, body: bytes) -> bytes:
         asked = json.loads(body)
         if url.endswith(b"embeddings"):
             return json.dumps(
-                {"data": [{"index": 0, "embedding": [0.5], "text": asked["input"]}], "usage": {"prompt_tokens": 3, "total_tokens": 3}}
+                {
+                    "data": [{"index": 0, "embedding": [0.5], "text": asked["input"]}],
+                    "usage": {"prompt_tokens": 3, "total_tokens": 3},
+                }
             ).encode()
         text = asked["messages"][-1]["content"] if "messages" in asked else asked["prompt"]
         choice = {"index": 0, "finish_reason": "stop"}
-        choice |= {"message": {"role": "assistant", "content": f"re: {text}"}} if "messages" in asked else {"text": f"re: {text}"}
+        choice |= (
+            {"message": {"role": "assistant", "content": f"re: {text}"}}
+            if "messages" in asked
+            else {"text": f"re: {text}"}
+        )
         usage = {"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12}
         return json.dumps({"id": "r", "model": asked["model"], "choices": [choice], "usage": usage}).encode()
 
@@ -135,7 +142,8 @@ class Protocol(asyncio.Protocol):
     def answer(self, status: int, body: bytes, headers: bytes = b"") -> None:
         if not self.transport.is_closing():
             self.transport.write(
-                b"HTTP/1.1 %d X\r\nContent-Type: application/json\r\n%bContent-Length: %d\r\n\r\n%b" % (status, headers, len(body), body)
+                b"HTTP/1.1 %d X\r\nContent-Type: application/json\r\n%bContent-Length: %d\r\n\r\n%b"
+                % (status, headers, len(body), body)
             )
 
 

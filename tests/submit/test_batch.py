@@ -27,7 +27,15 @@ def everything(count: int) -> set[str]:
 
 def test_answers_come_in_the_order_of_the_input(servers: Servers, batch: Batch, tmp_path: Path) -> None:
     url, _ = servers.start("--delay", "0.01")
-    done = batch(write_input(tmp_path / "in.jsonl", 700), "-o", tmp_path / "out.jsonl", "--endpoint", url, "--html", tmp_path / "s.html")
+    done = batch(
+        write_input(tmp_path / "in.jsonl", 700),
+        "-o",
+        tmp_path / "out.jsonl",
+        "--endpoint",
+        url,
+        "--html",
+        tmp_path / "s.html",
+    )
     assert done.returncode == 0, done.stderr
     assert list(answers(tmp_path / "out.jsonl")) == [f"r{n}" for n in range(700)]
     assert "700 answers, 0 lines without one" in done.stdout
@@ -67,7 +75,9 @@ def test_killed_at_random_moments(servers: Servers, tmp_path: Path, order: str) 
     two, _ = servers.start("--delay", "0.03", "--slots", "16")
     out = tmp_path / "out.jsonl"
     given = write_input(tmp_path / "in.jsonl", 2000)
-    command = batch_command(str(given), "-o", str(out), "--endpoint", one, "--endpoint", two, "--concurrency", "16", "--order", order, "-q")
+    command = batch_command(
+        str(given), "-o", str(out), "--endpoint", one, "--endpoint", two, "--concurrency", "16", "--order", order, "-q"
+    )
     hits = kill_until_done(command, out, 6, 0.8)
     assert hits >= 3
     found = answers(out)
@@ -94,7 +104,9 @@ def test_killed_fifty_times_with_replicas_dying(servers: Servers, tmp_path: Path
     thread = threading.Thread(target=disturb)
     thread.start()
     try:
-        command = batch_command(str(given), "-o", str(out), "--endpoint", one, "--endpoint", two, "--concurrency", "16", "-q")
+        command = batch_command(
+            str(given), "-o", str(out), "--endpoint", one, "--endpoint", two, "--concurrency", "16", "-q"
+        )
         assert kill_until_done([*command, "--max-losses", "50"], out, 50, 1.5) == 50
     finally:
         stop.set()
@@ -120,8 +132,25 @@ def test_faults_lose_nothing(servers: Servers, batch: Batch, tmp_path: Path) -> 
 
 def test_each_fault_that_stays_has_its_code(servers: Servers, batch: Batch, tmp_path: Path) -> None:
     url, _ = servers.start("--faults")
-    words = {1: "fault-hang", 2: "fault-half", 3: "fault-garbage", 4: "fault-notjson", 5: "fault-toolong", 6: "fault-close", 7: "fault-drip"}
-    done = batch(write_input(tmp_path / "in.jsonl", 60, words), "-o", tmp_path / "out.jsonl", "--endpoint", url, "--timeout", "1", "-q")
+    words = {
+        1: "fault-hang",
+        2: "fault-half",
+        3: "fault-garbage",
+        4: "fault-notjson",
+        5: "fault-toolong",
+        6: "fault-close",
+        7: "fault-drip",
+    }
+    done = batch(
+        write_input(tmp_path / "in.jsonl", 60, words),
+        "-o",
+        tmp_path / "out.jsonl",
+        "--endpoint",
+        url,
+        "--timeout",
+        "1",
+        "-q",
+    )
     assert done.returncode == 1, done.stderr
     assert errors(tmp_path / "out.errors.jsonl") == {
         "r1": "timeout",
@@ -175,7 +204,9 @@ def test_an_endpoint_that_comes_back_on_another_port(servers: Servers, tmp_path:
     listed.write_text(f"{url}\n")
     given = write_input(tmp_path / "in.jsonl", 800)
     running = subprocess.Popen(
-        batch_command(str(given), "-o", str(tmp_path / "out.jsonl"), "--endpoints-file", str(listed), "--concurrency", "8", "-q"),
+        batch_command(
+            str(given), "-o", str(tmp_path / "out.jsonl"), "--endpoints-file", str(listed), "--concurrency", "8", "-q"
+        ),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -194,7 +225,9 @@ def test_a_slow_tail_is_given_to_another_endpoint(servers: Servers, batch: Batch
     fast, _ = servers.start("--delay", "0.01")
     given = write_input(tmp_path / "in.jsonl", 100)
     began = time.monotonic()
-    done = batch(given, "-o", tmp_path / "out.jsonl", "--endpoint", slow, "--endpoint", fast, "--concurrency", "8", "-q")
+    done = batch(
+        given, "-o", tmp_path / "out.jsonl", "--endpoint", slow, "--endpoint", fast, "--concurrency", "8", "-q"
+    )
     assert done.returncode == 0, done.stderr
     assert time.monotonic() - began < 15
     assert set(answers(tmp_path / "out.jsonl")) == everything(100)
@@ -204,7 +237,9 @@ def test_a_slow_tail_is_given_to_another_endpoint(servers: Servers, batch: Batch
 def test_sigterm_drains_and_the_same_command_goes_on(servers: Servers, batch: Batch, tmp_path: Path) -> None:
     url, _ = servers.start("--delay", "0.1", "--slots", "8")
     given = write_input(tmp_path / "in.jsonl", 200)
-    command = batch_command(str(given), "-o", str(tmp_path / "out.jsonl"), "--endpoint", url, "--concurrency", "8", "-q")
+    command = batch_command(
+        str(given), "-o", str(tmp_path / "out.jsonl"), "--endpoint", url, "--concurrency", "8", "-q"
+    )
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     time.sleep(1.2)
     running.send_signal(signal.SIGTERM)
@@ -224,7 +259,9 @@ def test_sigterm_drains_and_the_same_command_goes_on(servers: Servers, batch: Ba
 def test_one_output_one_process(servers: Servers, batch: Batch, tmp_path: Path) -> None:
     url, _ = servers.start("--delay", "0.1", "--slots", "4")
     given = write_input(tmp_path / "in.jsonl", 300)
-    command = batch_command(str(given), "-o", str(tmp_path / "out.jsonl"), "--endpoint", url, "--concurrency", "4", "-q")
+    command = batch_command(
+        str(given), "-o", str(tmp_path / "out.jsonl"), "--endpoint", url, "--concurrency", "4", "-q"
+    )
     running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True)
     time.sleep(1.0)
     second = batch(*command[4:])
@@ -307,7 +344,9 @@ def test_inputs(servers: Servers, batch: Batch, tmp_path: Path) -> None:
 def test_prompts_get_the_servers_model(servers: Servers, batch: Batch, tmp_path: Path) -> None:
     url, _ = servers.start()
     (tmp_path / "in.jsonl").write_text('"one"\n{"prompt": "two", "id": "b"}\n{"input": "three"}\n')
-    done = batch(tmp_path / "in.jsonl", "-o", tmp_path / "out.jsonl", "--endpoint", url, "-q", "--param", "max_tokens=4")
+    done = batch(
+        tmp_path / "in.jsonl", "-o", tmp_path / "out.jsonl", "--endpoint", url, "-q", "--param", "max_tokens=4"
+    )
     assert done.returncode == 0, done.stderr
     found = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert [one["custom_id"] for one in found] == ["line-1", "b", "line-3"]
@@ -323,7 +362,18 @@ def test_a_full_disk_ends_cleanly(servers: Servers, batch: Batch, tmp_path: Path
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
 
-    arguments = (given, "-o", tmp_path / "out.jsonl", "--endpoint", url, "-q", "--disk-wait", "1", "--concurrency", "32")
+    arguments = (
+        given,
+        "-o",
+        tmp_path / "out.jsonl",
+        "--endpoint",
+        url,
+        "-q",
+        "--disk-wait",
+        "1",
+        "--concurrency",
+        "32",
+    )
     full = batch(*arguments, preexec_fn=limit)
     assert full.returncode == 3, full.stdout
     assert "make room and run the same command" in full.stderr
@@ -337,13 +387,17 @@ def test_a_disk_that_gets_room_again(servers: Servers, tmp_path: Path) -> None:
     """A real file system of one megabyte: the batch pauses when it is full, and goes on when something is removed."""
     small = tmp_path / "small"
     small.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(small)], capture_output=True, check=False).returncode:
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(small)], capture_output=True, check=False
+    ).returncode:
         pytest.skip("mounting a small file system is not allowed here")
     try:
         (small / "ballast").write_bytes(b"x" * 800_000)
         url, _ = servers.start("--delay", "0.02", "--slots", "32")
         given = write_input(tmp_path / "in.jsonl", 1200)
-        command = batch_command(str(given), "-o", str(small / "out.jsonl"), "--endpoint", url, "--concurrency", "32", "--order", "completed")
+        command = batch_command(
+            str(given), "-o", str(small / "out.jsonl"), "--endpoint", url, "--concurrency", "32", "--order", "completed"
+        )
         running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         time.sleep(2.5)
         (small / "ballast").unlink()

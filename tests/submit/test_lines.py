@@ -6,8 +6,10 @@ import pytest
 
 from bringup.submit.lines import BadLine, Defaults, Request, parse_line
 
+NONE = Defaults()
 
-def parsed(value: object, defaults: Defaults = Defaults()) -> Request:
+
+def parsed(value: object, defaults: Defaults = NONE) -> Request:
     result = parse_line(1, json.dumps(value).encode() + b"\n", defaults)
     assert isinstance(result, Request), result
     return result
@@ -54,7 +56,10 @@ def test_streams_are_asked_whole() -> None:
 def test_prompts_as_chat() -> None:
     defaults = Defaults(prompts="chat")
     assert json.loads(parsed("hi", defaults).body) == {"messages": [{"role": "user", "content": "hi"}]}
-    assert json.loads(parsed({"prompt": "hi", "n": 2}, defaults).body) == {"n": 2, "messages": [{"role": "user", "content": "hi"}]}
+    assert json.loads(parsed({"prompt": "hi", "n": 2}, defaults).body) == {
+        "n": 2,
+        "messages": [{"role": "user", "content": "hi"}],
+    }
 
 
 def test_names() -> None:
