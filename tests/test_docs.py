@@ -44,7 +44,8 @@ def test_commands_exist(page: Path) -> None:
     for command in commands(page):
         _, verb, *arguments = shlex.split(command)
         assert verb in {one.name for one in VERBS}, command
-        parser_of(verb).parse_args(arguments)
+        if arguments:  # a verb alone is its name in a sentence
+            parser_of(verb).parse_args(arguments)
 
 
 def test_commands_are_found() -> None:
