@@ -60,8 +60,9 @@ def test_a_home_that_forbids_execution(tmp_path: Path) -> None:
     found = predicted(tmp_path, "noexec")
     assert set(found) == {"noexec_or_map_failure"}
     library = f"{tmp_path}/home/x.so"
-X
-    real = here(tmp_path, "noexec", ["sh", "-c", build]).stderr
+    compile_it = f"echo 'int f(void){{return 1;}}' | gcc -shared -fPIC -x c - -o {library}"
+    open_it = f"{sys.executable} -c 'import ctypes; ctypes.CDLL(\"{library}\")'"
+    real = here(tmp_path, "noexec", ["sh", "-c", f"{compile_it} && {open_it}"]).stderr
     assert found["noexec_or_map_failure"] in real
 
 
