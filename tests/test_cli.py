@@ -255,6 +255,19 @@ def test_redact_goes_for_errors_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == "bringup: ~/absent: does not exist\n"
 
 
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_redact_goes_for_many_targets_too(form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "f.json"
+    file.write_bytes(encode_facts(facts(target="/home/zaphod/venv")))
+    listed = tmp_path / "targets"
+    listed.write_text(f"{file}\n/home/zaphod/absent\nssh://zaphod@heart.of.gold?env=\n")
+    assert main(["check", "--targets", str(listed), "--redact", "--format", form]) in (1, 3)
+    out, err = capsys.readouterr()
+    assert "zaphod" not in out + err
+    assert "heart" not in out + err
+    assert "~/absent" in out
+
+
 def test_errors_never_hold_credentials(
     clean: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

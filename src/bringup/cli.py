@@ -107,7 +107,7 @@ def _presentable(message: str, argv: Sequence[str]) -> str:
         return without_credentials(message)
     from bringup.commands.common import private
 
-    return redact(message, private())
+    return redact(message, private(*argv))
 
 
 def _sentence(purpose: str) -> str:

@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
         note(f"bringup: rule {fault.rule} failed, which is a fault of bringup's own; -v shows the traceback")
         if arguments.verbose:
             note(fault.traceback.rstrip())
-    shown = redact_struct(report, private()) if arguments.redact else report
+    shown = redact_struct(report, private(*arguments.target)) if arguments.redact else report
     write_result(render(shown, arguments.format, arguments.output, arguments.verbose), arguments.output)
     return exit_code(report, evaluation, arguments.fail_on)
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from bringup.collect.recorded import read_facts, write_atomically
 from bringup.collect.targets import ReadOptions, Target, parse_targets
 from bringup.errors import UsageError
-from bringup.explain.redact import Private, redact
+from bringup.explain.redact import Private, redact, with_places
 from bringup.facts import Driver, Facts, Interpreter, Known
 
 
@@ -63,7 +63,7 @@ def _read(target: Target, arguments: argparse.Namespace) -> Facts:
         offline=arguments.offline,
         index_url=arguments.index_url,
     )
-    own = private() if arguments.redact else None
+    own = private(*arguments.target) if arguments.redact else None
     return read_target(target, options, lambda text: note(text if own is None else redact(text, own)))
 
 
@@ -118,8 +118,8 @@ def note(text: str) -> None:
     sys.stderr.write(f"{text}\n")  # one write, so that notes of several threads do not mix
 
 
-def private() -> Private:
-    """What this machine knows of itself that --redact takes out."""
+def private(*targets: str) -> Private:
+    """What --redact takes out: what this machine knows of itself, and the hosts and users that targets name."""
     import getpass
     import socket
 
@@ -129,8 +129,11 @@ def private() -> Private:
     except (KeyError, OSError):
         user = ""
     home = os.path.expanduser("~")  # noqa: PTH111 - "~" itself where there is none
-    return Private(
-        hosts=tuple(dict.fromkeys((host, host.partition(".")[0]))),
-        users=(user,) if user else (),
-        homes=(home,) if home not in ("~", "/", "/root") else (),
+    return with_places(
+        Private(
+            hosts=tuple(dict.fromkeys((host, host.partition(".")[0]))),
+            users=(user,) if user else (),
+            homes=(home,) if home not in ("~", "/", "/root") else (),
+        ),
+        targets,
     )

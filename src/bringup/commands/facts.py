@@ -21,6 +21,6 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the facts of a target."""
     facts = read_stack(arguments)
     if arguments.redact:
-        facts = redact_struct(facts, private())
+        facts = redact_struct(facts, private(*arguments.target))
     write_result(encode_facts(facts).decode(), arguments.output)
     return 0

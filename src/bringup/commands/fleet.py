@@ -6,8 +6,10 @@ import argparse
 from pathlib import Path
 
 from bringup.commands.check import exit_code, judge
-from bringup.commands.common import note, read_stack, write_result
+from bringup.commands.common import note, private, read_stack, write_result
 from bringup.errors import BringupError, UnreadableError, UsageError
+from bringup.explain.page import visible
+from bringup.explain.redact import redact, redact_struct
 from bringup.facts import Facts, Known
 from bringup.report import Evaluation, Report
 
@@ -58,8 +60,26 @@ def run_fleet(arguments: argparse.Namespace) -> int:
         report, evaluation = judge(outcome)
         rows.append((target, outcome, report))
         codes.append(_code(report, evaluation, arguments.fail_on))
+    if arguments.redact:
+        rows = _redacted(rows)
     write_result(as_json(rows) if arguments.format == "json" else table(rows), arguments.output)
     return 1 if 1 in codes else max(codes)
+
+
+def _redacted(
+    rows: list[tuple[str, Facts | None, Report | BringupError]],
+) -> list[tuple[str, Facts | None, Report | BringupError]]:
+    own = private(*(target for target, _, _ in rows))
+    return [
+        (
+            redact(target, own),
+            facts,
+            BringupError(redact(str(outcome), own))
+            if isinstance(outcome, BringupError)
+            else redact_struct(outcome, own),
+        )
+        for target, facts, outcome in rows
+    ]
 
 
 def _code(report: Report, evaluation: Evaluation, fail_on: str) -> int:
@@ -80,7 +100,7 @@ def table(rows: list[tuple[str, Facts | None, Report | BringupError]]) -> str:
         cells.append((target, str(outcome.count("error")), str(outcome.count("warning")), gpus, driver, words))
     widths = [max(len(row[column]) for row in cells) for column in range(5)]
     lines = ["  ".join([*(row[column].ljust(widths[column]) for column in range(5)), row[5]]).rstrip() for row in cells]
-    return "\n".join([*lines, *_differences(rows)]) + "\n"
+    return "".join(f"{visible(line)}\n" for line in [*lines, *_differences(rows)])
 
 
 def _differences(rows: list[tuple[str, Facts | None, Report | BringupError]]) -> list[str]:

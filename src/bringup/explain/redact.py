@@ -50,13 +50,14 @@ _IPV6 = re.compile(
 )
 # A version of four parts looks like an address: it follows ==, a hyphenated package name, or "version".
 _VERSION_BEFORE = re.compile(r"(?:[=<>~!]=?\s?|-|\b[A-Za-z]\w*(?:-\w+)+\s|\b(?:version|CUDA|release)\s)$", re.I)
-_PLACE = re.compile(r"\b(ssh|docker|kubectl)://[^\s\"'?/]+")
+_PLACE = re.compile(r"\b(ssh|docker|kubectl)://(?:([^\s\"'?/@]+)@)?(\[[^\]\s]+\]|[^\s\"'?/:]+)(:\d+)?")
 
 
 def redact(text: str, private: Private | None = None) -> str:
     """The text without what is private. Applied twice it changes nothing more."""
     private = private or Private()
-    users = set(private.users) | set(_users(text))
+    users = {*private.users, *_users(text)}
+    hosts = {*private.hosts, *_hosts(text)}
     text = _PLACE.sub(r"\1://[host]", text)
     text = without_credentials(text)
     text = _EMAIL.sub("[mail]", text)
@@ -69,7 +70,7 @@ def redact(text: str, private: Private | None = None) -> str:
             text = re.sub(rf"(?<![\w.-]){re.escape(home)}(?=[/\s\"':,;)]|$)", "~", text)
     text = _HOME.sub("~", text)
     text = _names(text, users, "[user]")
-    return _names(text, private.hosts, "[host]")
+    return _names(text, hosts, "[host]")
 
 
 def without_credentials(text: str) -> str:
@@ -96,11 +97,12 @@ T = TypeVar("T", bound=Struct)
 def redact_struct(value: T, private: Private) -> T:
     """The same value with every string in it redacted, apart from symbols, sonames and versions.
 
-    Users whose home folder one string names are taken out of all of them.
+    Users whose home folder one string names, and hosts that one string gives as an address, are taken out of all of them.
     """
     plain = msgspec.to_builtins(value)
     users = {user for text in _strings(plain) for user in _users(text)}
-    known = Private(private.hosts, tuple(sorted({*private.users, *users})), private.homes)
+    hosts = {host for text in _strings(plain) for host in _hosts(text)}
+    known = Private(tuple(sorted({*private.hosts, *hosts})), tuple(sorted({*private.users, *users})), private.homes)
     return msgspec.convert(_redacted(plain, known), type(value))
 
 
@@ -129,6 +131,14 @@ _PUBLIC = frozenset(
 """Fields that hold nothing of a person's, and much that looks like it: four-part versions, millions of symbol names."""
 
 
+def with_places(private: Private, targets: Iterable[str]) -> Private:
+    """Add the hosts and users in addresses such as ``ssh://user@host``: a message may repeat them without the scheme."""
+    texts = tuple(targets)
+    hosts = [host for text in texts for host in _hosts(text)]
+    users = [user for text in texts for user in _users(text)]
+    return Private((*private.hosts, *hosts), (*private.users, *users), private.homes)
+
+
 def _strings(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
@@ -152,7 +162,13 @@ def _redacted(value: object, private: Private) -> object:
 
 
 def _users(text: str) -> list[str]:
-    return [found.group(1) for found in _HOME.finditer(text)]
+    named = [found.group(1) for found in _HOME.finditer(text)]
+    return named + [found.group(2).partition(":")[0] for found in _PLACE.finditer(text) if found.group(2)]
+
+
+def _hosts(text: str) -> list[str]:
+    found = [place.group(3) for place in _PLACE.finditer(text)]
+    return [host for host in found if host != "[host]"]
 
 
 def _address(found: re.Match[str]) -> str:
