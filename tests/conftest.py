@@ -1,7 +1,7 @@
 """Which tests run, and what they share.
 
 Plain ``pytest`` runs everything that needs no network, and tests marked ``wheels`` where the package index answers and the disk has
-room. Tests marked ``truth`` install whole environments: they run only where ``-m`` names them. Whatever is left out says why.
+room. Tests marked ``truth`` (whole environments) or ``slow`` run only where ``-m`` names them. Whatever is left out says why.
 """
 
 from __future__ import annotations
@@ -15,6 +15,13 @@ import pytest
 
 WHEELS_NEED = 8 << 30
 """Bytes of free disk that downloads of wheels may take."""
+
+
+LEFT_OUT = {
+    "truth": "installs whole environments; run it with: nox -s truth",
+    "slow": "takes longer than a minute; run it with: uv run pytest -m slow",
+}
+"""Markers whose tests run only where -m names them, and what is said of them."""
 
 
 def cache_folder() -> Path:
@@ -43,11 +50,11 @@ def why_no_wheels() -> str:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     asked = config.getoption("-m") or ""
-    if "truth" not in asked:
-        reason = pytest.mark.skip(reason="installs whole environments; run it with: nox -s truth")
-        for item in items:
-            if item.get_closest_marker("truth"):
-                item.add_marker(reason)
+    for marker, reason in LEFT_OUT.items():
+        if marker not in asked:
+            for item in items:
+                if item.get_closest_marker(marker):
+                    item.add_marker(pytest.mark.skip(reason=reason))
     wheels = [item for item in items if item.get_closest_marker("wheels") and not item.get_closest_marker("truth")]
     if wheels and not config.option.collectonly and (reason_text := why_no_wheels()):
         for item in wheels:
