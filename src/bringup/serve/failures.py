@@ -70,7 +70,14 @@ _ROWS: tuple[_Row, ...] = (
         "Python's import",
     ),
     _Row(
-        r"(?:EngineCore|[Ww]orker|[Ss]cheduler).{0,80}(?:died|exited|killed)|BrokenProcessPool",
+        r"exit code: -4\b|SIGILL|[Ii]llegal instruction",
+        "illegal_instruction",
+        "a kernel uses an instruction that this CPU does not have; another --dtype or build of the engine may not need it",
+        False,
+        "signal(7); vllm/v1/executor/multiproc_executor.py prints the worker's exit code",
+    ),
+    _Row(
+        r"[Ww]orker (?:proc |process ).{0,80}(?:died|was killed)|BrokenProcessPool|[Ss]cheduler.{0,60}(?:died|was killed)",
         "worker_ended",
         "a worker process of the engine ended",
         True,

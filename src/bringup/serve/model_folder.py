@@ -34,7 +34,7 @@ def _weights(folder: Path) -> list[str]:
         names = [folder / name for name in files if name not in missing]
     else:
         names = sorted(folder.glob("*.safetensors"))
-        if not names and not any(folder.glob(pattern) for pattern in ("*.bin", "*.gguf", "*.pt")):
+        if not names and not any(path for pattern in ("*.bin", "*.gguf", "*.pt") for path in folder.glob(pattern)):
             found.append("no weights: no .safetensors, .bin or .gguf file")
     return found + [text for path in names if (text := _safetensors(path))]
 
