@@ -1,7 +1,8 @@
+import json
 import os
 from pathlib import Path
 
-import msgspec
+import jsonschema
 import pytest
 
 from bringup.collect.recorded import MalformedFactsError, decode_facts, encode_facts, read_facts, write_atomically
@@ -102,5 +103,9 @@ def test_a_pipe_is_written_to(tmp_path: Path) -> None:
     os.close(reader)
 
 
-def test_the_schema_is_the_types_own() -> None:
-    assert msgspec.json.schema(Facts)["$defs"]["Facts"]["properties"]["schema"]["default"] == "bringup.facts/1"
+def test_a_facts_file_fits_its_published_schema() -> None:
+    schema = json.loads((Path(__file__).parents[2] / "docs/schema/facts.schema.json").read_text())
+    jsonschema.validate(json.loads(encode_facts(FACTS)), schema)
+    broken = json.loads(encode_facts(FACTS).replace(b'"sass"', b'"sauce"'))
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(broken, schema)

@@ -238,7 +238,8 @@ def _ways(verdicts: Sequence[UnknownVerdict]) -> list[tuple[str, int]]:
 
 
 def _machine_way(verdict: UnknownVerdict) -> str:
-    return ON_THE_MACHINE if "was not looked at" in verdict.reason else THE_MACHINE_IS_SILENT
+    not_asked = ("was not looked at", "say nothing about")
+    return ON_THE_MACHINE if any(words in verdict.reason for words in not_asked) else THE_MACHINE_IS_SILENT
 
 
 def _next(page: Page, report: Report) -> None:
