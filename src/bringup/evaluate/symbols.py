@@ -73,22 +73,62 @@ def imports_of(library: Library) -> References:
     return References(frozenset(every) - versioned, versioned)
 
 
-def unresolved(wanted: References, scope: Iterable[Library]) -> References:
-    """What of ``wanted`` nothing in ``scope`` defines. Order plays no part: any definition satisfies the loader."""
-    plain, versioned = wanted.plain, wanted.versioned
-    libraries = [library for library in scope if library.exports]
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What several libraries offer together; ``base``: the names by which they satisfy a reference of any version."""
+
+    plain: frozenset[str]
+    versioned: frozenset[str]
+    base: frozenset[str]
+
+
+def offer_of(libraries: Iterable[Library]) -> Offer:
+    """The union of what the libraries export, for a scope that many references are looked up in."""
+    parts = [(library, exports_of(library)) for library in libraries if library.exports]
+    return Offer(
+        frozenset().union(*(one.plain for _, one in parts)),
+        frozenset().union(*(one.versioned for library, one in parts if library.version_definitions)),
+        frozenset().union(*(_base(one) for _, one in parts)),
+    )
+
+
+NOTHING = Offer(frozenset(), frozenset(), frozenset())
+
+
+def _base(offered: Exports) -> frozenset[str]:
+    # A library without version definitions satisfies any version; one with them does so by its unversioned names.
+    return offered.plain if offered.base is None else offered.base
+
+
+def unresolved(wanted: References, scope: Iterable[Library], offer: Offer = NOTHING) -> References:
+    """What of ``wanted`` neither ``offer`` nor anything in ``scope`` defines.
+
+    Order plays no part: any definition satisfies the loader.
+    """
+    plain = wanted.plain - offer.plain if offer.plain else wanted.plain
+    versioned = wanted.versioned - offer.versioned if offer.versioned else wanted.versioned
+    if versioned and offer.base:
+        versioned = _without(versioned, offer.base)
+    if not plain and not versioned:
+        return References(plain, versioned)
+    # Who exports most leaves least to be looked up in the others.
+    libraries = sorted((library for library in scope if library.exports), key=lambda one: -len(one.exports))
     for library in libraries:
-        if versioned and library.version_definitions:
-            versioned -= exports_of(library).versioned
         if plain:
             plain -= exports_of(library).plain
-    if versioned:
-        # A library without version definitions satisfies any version; one with them does so by its unversioned names.
-        for library in libraries:
-            offered = exports_of(library)
-            base = offered.plain if offered.base is None else offered.base
-            versioned = frozenset(symbol for symbol in versioned if symbol.partition("@")[0] not in base)
+        if versioned and library.version_definitions:
+            versioned -= exports_of(library).versioned
+        if not plain and not versioned:
+            break
+    for library in libraries:
+        if not versioned:
+            break
+        versioned = _without(versioned, _base(exports_of(library)))
     return References(plain, versioned)
+
+
+def _without(versioned: frozenset[str], base: frozenset[str]) -> frozenset[str]:
+    return frozenset(symbol for symbol in versioned if symbol.partition("@")[0] not in base)
 
 
 _MANGLED = re.compile(r"_Z(?:T[VISCTvhcW]|GV|GR|GT|L|St)*N?[rVKRO]*(\d+)")
