@@ -60,7 +60,8 @@ def read_target(target: Target, options: ReadOptions, note: Callable[[str], None
     stack = wheel_stack.read_stack_of_wheels(
         wheels, target=target.label, python=python, python_source=python_source, note=note, cache=Cache.open()
     )
-    note(f"read {stack.bytes_read / 1e6:.0f} MB of {len(wheels)} wheels, installed nothing")
+    read = f"read {stack.bytes_read / 1e6:.0f} MB of" if stack.bytes_read else "had read before"
+    note(f"{read} {len(wheels)} wheels; installed nothing, ran nothing")
     return with_load_sites(stack.facts, lambda owner: wheel_stack.wheel_sources(stack, owner))
 
 
@@ -71,21 +72,26 @@ def _resolved(
     from bringup.collect import wheel_stack
     from bringup.collect.index import resolve
     from bringup.collect.platforms import platform_for
+    from bringup.collect.requirements import read_requirements_file
 
     named = wheel_stack.local_wheels([Path(path) for path in target.wheels])
     requirements = [*target.requirements, *(f"{one.name} @ {one.url}" for one in named)]
-    if target.files:
-        from bringup.collect.requirements import read_requirements
-
-    for file in target.files:
-        requirements += read_requirements(file.path)
+    files = [read_requirements_file(Path(file.path)) for file in target.files]
+    for file in files:
+        requirements += [one.text for one in file.requirements]
+        for text in file.notes:
+            note(text)
     found = resolve(
         requirements,
         python=python,
         platform=platform_for(wheel_stack.machine(), wheel_stack.libc()),
-        find_links=[Path(one) for one in options.find_links],
+        find_links=[Path(one) for one in (*options.find_links, *(one for file in files for one in file.find_links))],
         offline=options.offline,
-        index_url=options.index_url or None,
+        constraints=[one.text for file in files for one in file.constraints],
+        prerelease=any(file.prerelease for file in files),
+        index_url=options.index_url or next((file.index_url for file in files if file.index_url), None),
+        # A lock names everything; beside other requirements it is one list among others.
+        no_deps=bool(files) and not target.requirements and not named and all(file.no_deps for file in files),
     )
     for text in (*found.notes, *found.conflicts):
         note(text)

@@ -115,10 +115,14 @@ _PRERELEASE = re.compile(r"was requested with a pre-release marker")
 _NO_WHEELS = re.compile(r"Wheels are required for `([^`]+)`")
 
 
+NEVER = "sys_platform == 'never'"
+"""A marker that no platform meets: as an override, it leaves a package out wherever it is required."""
+
+
 def _relaxed(question: Question, notes: list[str]) -> Answer:
     """Ask, and ask again where the refusal names a reason that does not speak against the stack."""
     said: list[str] = []
-    for _ in range(8):
+    for _ in range(16):
         try:
             answer = ask(question)
         except UnresolvableError as error:
@@ -144,9 +148,11 @@ def _relax(question: Question, reason: str, said: list[str]) -> Question | None:
     if _PRERELEASE.search(reason) and not question.prerelease:
         return replace(question, prerelease=True)
     missing = _NO_WHEELS.search(reason)
-    if missing is not None and question.only_wheels:
-        # What is taken as a source in the end is said there, by name.
-        return replace(question, only_wheels=False)
+    if missing is not None:
+        # Resolving with its sources would run its build, which nobody asked for: it is left out instead, and that is said.
+        name = missing.group(1)
+        said.append(f"{name} has no usable wheel: left out, since building it would run its code; nothing is known of it")
+        return replace(question, overrides=_merged(question.overrides, (f"{name} ; {NEVER}",)))
     return None
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
 
@@ -22,7 +23,7 @@ from bringup.collect.index import PinnedWheel, open_wheel, rank_of
 from bringup.collect.platforms import platform_for, ranked_tags
 from bringup.collect.remote import new_client, path_of
 from bringup.collect.stack import module_name
-from bringup.collect.wheel import WheelFacts, read_members, read_wheel
+from bringup.collect.wheel import WheelFacts, installed_path, read_members, read_wheel
 from bringup.errors import MalformedWheelError
 from bringup.facts import Facts, Interpreter, Known, SharedPath, Unknown
 
@@ -60,7 +61,10 @@ def read_stack_of_wheels(
     """
     client = remember(new_client)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        found = list(pool.map(lambda wheel: _facts_of(wheel, client, cache, note), wheels))
+        # The largest first: one that is started last would be waited for alone.
+        largest = sorted(wheels, key=lambda wheel: -wheel.size)
+        read = dict(zip(largest, pool.map(lambda wheel: _facts_of(wheel, client, cache, note), largest), strict=True))
+    found = [read[wheel] for wheel in wheels]
     libraries = [library for one in found for library in one.libraries]
     machines = sorted({library.machine for library in libraries if not library.machine.startswith("em_")})
     facts = Facts(
@@ -87,7 +91,7 @@ def _facts_of(
     blob = cache.get(key)
     if blob is not None:
         try:
-            return msgspec.msgpack.decode(blob, type=WheelFacts)
+            return replace(msgspec.msgpack.decode(blob, type=WheelFacts), bytes_read=0)
         except msgspec.DecodeError:
             pass  # damaged: read again
     note(f"reading {wheel.filename}{f' ({wheel.size / 1e6:.0f} MB)' if wheel.size else ''}")
@@ -134,7 +138,8 @@ def wheel_sources(stack: StackOfWheels, owner: str) -> dict[str, Callable[[], by
         members = read_members(file, lambda name: name.endswith(".py"))
     finally:
         file.close()
-    return {module_name(name): partial(bytes, text) for name, text in members.items()}
+    placed = {installed_path(name): text for name, text in members.items()}
+    return {module_name(path): partial(bytes, text) for path, text in placed.items() if path is not None}
 
 
 def local_wheels(paths: Sequence[Path]) -> tuple[PinnedWheel, ...]:
