@@ -140,7 +140,8 @@ def _add_container(buffer: Buffer, position: int, end: int, counts: _Counts) -> 
     if len(head) < _CONTAINER.size:
         raise counts.malformed(f"a fatbin at {position} is cut off")
     _, _, header, size = _CONTAINER.unpack_from(head)
-    start, stop = position + header, position + header + size
+    start: int = position + header
+    stop: int = start + size
     if header < _CONTAINER.size or stop > end:
         raise counts.malformed(f"a fatbin of {size} bytes at {position} does not fit its section")
     # Container and first entry are read at once: most containers of a library hold few entries.

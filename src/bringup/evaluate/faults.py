@@ -175,9 +175,11 @@ def matching_pair(facts: Facts, library: Library) -> tuple[Remedy, ...]:
     remedies = []
     release = release_for(owner.name, torch.version)
     if release is not None:
-        remedies.append(
-            Remedy(f"install {release}, which was built for torch {torch.version}", (install(facts, f"'{release}'"),))
-        )
+        commands = [install(facts, f"'{release}'")]
+        if not release.startswith(f"{owner.name}="):
+            # One project under another name: both would lay their files on the same paths.
+            commands.insert(0, uninstall(facts, owner.name))
+        remedies.append(Remedy(f"install {release}, which was built for torch {torch.version}", tuple(commands)))
     built = torch_of(owner)
     if built is not None and built[0] != torch.version.partition("+")[0]:
         remedies.append(
