@@ -28,7 +28,8 @@ LIKELY = 8
 """Of requests that lost one connection, one of so many slots takes one."""
 MAX_BODY_KEPT = 4000
 STEAL_AFTER = 1.0
-"""Seconds that a request of the tail is on its way before another endpoint may get it, too."""
+STEAL_TIMES = 3.0
+"""A request of the tail may go to another endpoint, too, after so many seconds, and so many times what an answer usually takes."""
 
 
 class Item:
@@ -79,6 +80,7 @@ class Sender:
         self._later: list[tuple[float, int, Item]] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._order = 0
+        self._usual = 0.0
         self.input_ended = False
 
     def add(self, requests: list[Request]) -> None:
@@ -188,6 +190,7 @@ class Sender:
             endpoint.answered_one()
             self._close(item)
             self.answered += 1
+            self._usual += (seconds - self._usual) * (0.02 if self.answered > 50 else 1 / self.answered)
             self._done(_done(item, endpoint, outcome, seconds))
             return
         if outcome.kind == "final":
@@ -255,7 +258,7 @@ class Sender:
         waiting = [one for one in self.in_flight if len(one.endpoints) == 1 and not one.losses and not one.closed]
         waiting.sort(key=lambda one: one.began)
         for item in waiting:
-            if now - item.began < STEAL_AFTER:
+            if now - item.began < max(STEAL_AFTER, STEAL_TIMES * self._usual):
                 return
             holder = item.endpoints[0]
             free = [
