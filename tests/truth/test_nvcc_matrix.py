@@ -127,3 +127,46 @@ def test_a_part_of_the_matrix(store: Path, tmp_path: Path) -> None:
 def test_the_whole_matrix(store: Path, tmp_path: Path) -> None:
     count, wrong = disagreements(store, tmp_path, whole_matrix())
     assert (count, wrong) == (640, [])
+
+
+@pytest.mark.wheels
+@pytest.mark.parametrize("release", sorted(RELEASES))
+def test_host_compilers(store: Path, tmp_path: Path, release: str) -> None:
+    """Every g++ of this machine against a whole toolkit; and the header's own limit, asked for each major version."""
+    home = compose(store, store / "composed", (release,) * 5)
+    kit = parse_toolkits({"toolkits": [probe.toolkit(str(home), ["asked"])]})[0]
+    source = tmp_path / "x.cu"
+    source.write_text(SOURCES[True])
+    compilers = [path for number in range(9, 20) if (path := shutil.which(f"g++-{number}"))]
+    for compiler in compilers:
+        command = [
+            f"{home}/bin/nvcc",
+            "-ccbin",
+            compiler,
+            "-arch=sm_120",
+            "-std=c++17",
+            "-c",
+            str(source),
+            "-o",
+            str(tmp_path / "x.o"),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env={"PATH": "/usr/bin:/bin"})
+        fits = int(compiler.rpartition("-")[2]) <= kit.host_gcc_maximum
+        assert (done.returncode == 0) is fits, (compiler, done.stderr)
+    header = f"{home}/include/crt/host_config.h"
+    for major in range(10, 20):
+        command = [
+            "g++",
+            "-E",
+            "-w",
+            "-D__CUDACC__",
+            "-U__GNUC__",
+            f"-D__GNUC__={major}",
+            f"-I{home}/include",
+            "-x",
+            "c++",
+            header,
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        said = f"unsupported GNU version! gcc versions later than {kit.host_gcc_maximum} are not supported!"
+        assert (said in done.stderr) is (major > kit.host_gcc_maximum), (major, done.stderr[-300:])

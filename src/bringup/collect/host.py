@@ -116,6 +116,8 @@ class _Reader:
         if one is None:
             return Unknown(f"{path} was not looked at")
         if "text" not in one:
+            if path == "/proc/driver/nvidia/version":
+                return Unknown("no NVIDIA kernel module is loaded")
             return Unknown(f"{path}: {one.get('error', 'could not be read')}")
         value = parse(one["text"])
         return Known(value, path) if value is not None else Unknown(f"{path} says something unexpected")

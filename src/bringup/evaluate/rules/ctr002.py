@@ -31,10 +31,7 @@ RULE = Rule(
     kind="lxc_nested_cgroup_denied",
     title="A container inside of a container may not set device cgroups",
     stage="device",
-    needs=(
-        "machine.container",
-        "machine.toolkit_no_cgroups",
-    ),
+    needs=("machine.container",),
 )
 
 

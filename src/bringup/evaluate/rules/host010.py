@@ -32,10 +32,7 @@ RULE = Rule(
     kind="fabric_manager_not_applicable",
     title="A failed fabric manager means nothing here",
     stage="device",
-    needs=(
-        "machine.pci",
-        "machine.fabric_manager",
-    ),
+    needs=("machine.pci",),
 )
 
 
