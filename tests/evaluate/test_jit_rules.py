@@ -314,3 +314,10 @@ def test_caches_that_cannot_be_used() -> None:
     assert run("fs003", facts(caches=(cache(locks=(("/c/tmp/page.lock", 1.0),)),))) == []
     assert only("fs004", facts(caches=(cache(filesystem="nfs4"),))).kind == "jit_cache_on_network_fs"
     assert run("fs001", facts(caches=(cache("cupy", writable=False),))) == [], "cupy is not installed"
+
+
+def test_a_variable_turns_a_use_off() -> None:
+    stack = {"torch": "2.14.1", "vllm": "0.33.0", "flashinfer-python": "0.7.2"}
+    assert only("jit001", facts(kits=(), distributions=stack, engine="vllm")).severity == "error"
+    off = {"VLLM_USE_FLASHINFER_SAMPLER": "0"}
+    assert only("jit001", facts(kits=(), distributions=stack, engine="vllm", variables=off)).severity == "warning"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from packaging.version import InvalidVersion, Version
 
-from bringup.facts import Facts, Gpu, Known, distribution
+from bringup.facts import Facts, Gpu, Known, distribution, variable
 from bringup.findings import Stage
 
 # Steps of a search for CUDA_HOME, tried in order:
@@ -143,13 +143,25 @@ class EngineUse:
     most: tuple[int, int] = (99, 9)
     since: str = "0"
     until: str = ""
+    switch: str = ""
+    """The variable that turns this use off by ``0`` or ``false``."""
 
 
 _SGLANG_SAMPLER = "sglang 0.5.23: srt/arg_groups/overrides.py _sampling_backend_default"
 ENGINE_USES: tuple[EngineUse, ...] = (
-    EngineUse("sglang", "DeepGEMM", "sglang 0.5.23: srt/layers/deep_gemm_wrapper/configurer.py", least=(9, 0)),
     EngineUse(
-        "sglang", "DeepGEMM in sgl-kernel", "sgl-kernel 0.3.21: deep_gemm/__init__.py:30, met in real starts", (9, 0), (10, 9)
+        "sglang",
+        "DeepGEMM",
+        "sglang 0.5.23: srt/layers/deep_gemm_wrapper/configurer.py",
+        least=(9, 0),
+        switch="SGLANG_ENABLE_JIT_DEEPGEMM",
+    ),
+    EngineUse(
+        "sglang",
+        "DeepGEMM in sgl-kernel",
+        "sgl-kernel 0.3.21: deep_gemm/__init__.py:30, met in real starts",
+        (9, 0),
+        (10, 9),
     ),
     EngineUse("sglang", "Triton", "sglang 0.5.23: srt/layers, triton kernels of every backend"),
     EngineUse(
@@ -165,6 +177,8 @@ ENGINE_USES: tuple[EngineUse, ...] = (
         "FlashInfer",
         "vllm 0.33.0: v1/sample/ops/topk_topp_sampler.py flashinfer_sampler_supported, platforms/cuda.py",
         least=(7, 5),
+        since="0.33",
+        switch="VLLM_USE_FLASHINFER_SAMPLER",
     ),
 )
 
@@ -216,6 +230,7 @@ def in_stack(facts: Facts) -> tuple[InStack, ...]:
                 and one.user == user.name
                 and _within(engine_version, one.since, one.until)
                 and _any_gpu(facts, one)
+                and (variable(facts, one.switch) or "").lower() not in ("0", "false")
             ),
             None,
         )
