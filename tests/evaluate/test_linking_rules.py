@@ -210,3 +210,13 @@ def test_variants_of_which_the_package_picks_one() -> None:
     sites = tuple(replace(choice, opens=one.path) for one in libraries)
     of = replace(facts(*torch(), *libraries), load_sites=Known(sites, "here"))
     assert found(of) == []
+
+
+def test_two_majors_in_one_process() -> None:
+    old = Library("nvidia/cuda_runtime/lib/libcudart.so.12", ROOT, "nvidia-cuda-runtime-cu12", soname="libcudart.so.12")
+    mixed = kernel("", ("libc10.so", "libcudart.so.12"), runpath=("$ORIGIN/../nvidia/cuda_runtime/lib",))
+    [finding] = found(facts(*torch(needed="libcudart.so.13"), cuda("libcudart.so.13"), old, mixed))
+    assert (finding.rule, finding.severity) == ("LIB010", "warning")
+    assert "two libcudart share a process" in finding.therefore
+    same = kernel("", ("libc10.so", "libcudart.so.13"), runpath=("$ORIGIN/../nvidia/cu13/lib",))
+    assert found(facts(*torch(needed="libcudart.so.13"), cuda("libcudart.so.13"), old, same)) == []
