@@ -256,6 +256,20 @@ def test_sigterm_drains_and_the_same_command_goes_on(servers: Servers, batch: Ba
     assert "200 answers" in done.stdout
 
 
+def test_answers_are_counted_by_endpoint_over_runs(servers: Servers, batch: Batch, tmp_path: Path) -> None:
+    """The second run names the endpoints in another order: they keep their numbers."""
+    one, _ = servers.start("--delay", "0.01")
+    two, _ = servers.start("--delay", "0.01", "--faults")
+    given = write_input(tmp_path / "in.jsonl", 101, {100: "fault-notjson"})
+    fixed = (given, "-o", tmp_path / "out.jsonl", "-q", "--concurrency", "4")
+    assert batch(*fixed, "--endpoint", two, "--endpoint", one).returncode in (0, 1)
+    first = batch(*fixed, "--endpoint", one, "--endpoint", two, "--retry-errors")
+    again = batch(*fixed, "--endpoint", one, "--endpoint", two)
+    counts = [line for line in first.stdout.splitlines() if line.startswith("endpoint")]
+    assert [line.split()[1] for line in counts] == [f"{two}:", f"{one}:"], first.stdout
+    assert [line for line in again.stdout.splitlines() if line.startswith("endpoint")] == counts
+
+
 def test_one_output_one_process(servers: Servers, batch: Batch, tmp_path: Path) -> None:
     url, _ = servers.start("--delay", "0.1", "--slots", "4")
     given = write_input(tmp_path / "in.jsonl", 300)

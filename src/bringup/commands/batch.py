@@ -227,7 +227,7 @@ def _send(arguments: argparse.Namespace, source: object, defaults: object) -> in
         except OSError as error:
             errors = journal.number("SELECT count(*) FROM errors")
             print(f"bringup: {files.errors}: {error.strerror or error}", file=sys.stderr)
-    summary = read_summary(journal, tuple(job.urls), price, arguments.gpus)
+    summary = read_summary(journal, tuple(journal.meta("endpoints").split()), price, arguments.gpus)
     writer.close()
     print("\n".join(summary_lines(summary)))
     if errors:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+import sqlite3
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -132,6 +133,8 @@ class Run:
         journal = self._writer.journal
         journal.begin()
         number = journal.start_run(int(time.time() * 1000))
+        # An endpoint keeps its number over all runs: answers in the journal name it by that.
+        self.urls.update({url: place for place, url in enumerate(journal.meta("endpoints").split()) if url})
         journal.commit()
         return number
 
@@ -321,6 +324,13 @@ class Run:
             gone.set_down("is no longer in the endpoints file", "refuses")
         self._sender.endpoints[:] = wanted
         self.state.endpoints = tuple(wanted)
+        await self._loop.run_in_executor(self._thread, self._keep_urls)
+
+    def _keep_urls(self) -> None:
+        journal = self._writer.journal
+        with contextlib.suppress(sqlite3.OperationalError):  # a full disk: it is written by the next run
+            journal.begin()
+            journal.set_meta("endpoints", " ".join(self.urls))
 
     async def _wait_for_first(self) -> None:
         """Ask every endpoint what it serves; go on as soon as one is up."""
