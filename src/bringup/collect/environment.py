@@ -9,12 +9,13 @@ from pathlib import Path
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bringup.collect.cache import Cache
 from bringup.collect.elf import read_library
 from bringup.collect.fatbin import read_device_file
 from bringup.collect.metadata import BUILD_FILES, read_distribution
-from bringup.collect.parallel import map_on_cores
+from bringup.collect.parallel import begin_on_cores
 from bringup.collect.tree import Tree, walk
 from bringup.errors import UnreadableError
 from bringup.facts import DeviceCode, DeviceFiles, Distribution, Library, SharedPath, UnreadableFile
@@ -33,11 +34,8 @@ class LibraryFile(Struct, frozen=True):
     file: str
     path: str
     root: str
-    owner: str
     aliases: tuple[str, ...]
     size: int
-    stamp: str
-    """Path, size, mtime and inode: unchanged, the file need not be read again."""
 
 
 class RootFacts(Struct, frozen=True):
@@ -86,9 +84,11 @@ def _read_anew(roots: Sequence[str], known: Listing | None, cache: Cache) -> tup
     before = {tree.root: tree for tree in known.trees} if known is not None else {}
     trees = [walk(root, before.get(root)) for root in roots]
     infos = [info for tree in trees for info in _info_folders(tree)]
+    files = [file for tree in trees for file in _library_files(tree)]
+    # The libraries are begun on the other cores while the distributions, which own them, are read here.
+    pending = begin_on_cores(read_one, files, lambda file: file.size, LibraryRead)
     distributions, owners, shared, broken = _distributions(infos)
-    files = [file for tree in trees for file in _library_files(tree, owners)]
-    reads = map_on_cores(read_one, files, lambda file: 40_000 + file.size**0.5, LibraryRead)
+    reads = [_owned(one, owners.get(file.file, "")) for one, file in zip(pending.results(), files, strict=True)]
     devices, damaged = _device_files(trees, owners)
     facts = RootFacts(
         distributions=distributions,
@@ -159,14 +159,20 @@ def _fingerprint(listing: Listing) -> str:
 def read_one(file: LibraryFile) -> LibraryRead:
     """Read one library file; a damaged one is a result, too."""
     try:
-        library = read_library(
-            Path(file.file), path=file.path, root=file.root, owner=file.owner, source=file.file, aliases=file.aliases
-        )
+        library = read_library(Path(file.file), path=file.path, root=file.root, source=file.file, aliases=file.aliases)
     except UnreadableError as error:
-        return LibraryRead(unreadable=UnreadableFile(file.path, file.owner, error.reason))
+        return LibraryRead(unreadable=UnreadableFile(file.path, "", error.reason))
     except OSError as error:
-        return LibraryRead(unreadable=UnreadableFile(file.path, file.owner, error.strerror or str(error)))
+        return LibraryRead(unreadable=UnreadableFile(file.path, "", error.strerror or str(error)))
     return LibraryRead(library=library)
+
+
+def _owned(read: LibraryRead, owner: str) -> LibraryRead:
+    if not owner:
+        return read
+    if read.unreadable is not None:
+        return LibraryRead(unreadable=replace(read.unreadable, owner=owner))
+    return LibraryRead(replace(read.library, owner=owner)) if read.library is not None else read
 
 
 class Info(Struct, frozen=True):
@@ -196,7 +202,7 @@ def _distributions(
     """Distributions, the owner of every full path, paths with several owners and different content, and damaged ones."""
     distributions: list[Distribution] = []
     owners: dict[str, str] = {}
-    contents: dict[str, bytes] = {}
+    records: dict[str, list[tuple[str, list[str]]]] = {}
     shared: dict[str, list[str]] = {}
     broken: list[UnreadableFile] = []
     for info in infos:
@@ -207,24 +213,37 @@ def _distributions(
         except UnreadableError as error:
             broken.append(UnreadableFile(f"{info.folder}/METADATA", info.folder.partition("-")[0], error.reason))
             continue
+        name = distribution.name
         distributions.append(distribution)
-        for line in (record or b"").split(b"\n"):
-            # A quoted path holds a comma; none of what is looked up here does.
-            raw, comma, rest = line.partition(b",")
-            if not comma:
-                continue
-            path = f"{info.root}/{raw.decode('utf-8', 'replace')}"
-            first = owners.setdefault(path, distribution.name)
-            if first == distribution.name:
-                contents[path] = rest
-            elif contents.get(path, b"").strip() != rest.strip():
+        # A quoted path holds a comma; none of what is looked up here does.
+        own = [line for line in (record or b"").decode("utf-8", "replace").split("\n") if "," in line]
+        records.setdefault(name, []).append((info.root, own))
+        paths = [f"{info.root}/{line[: line.index(',')]}" for line in own]
+        claimed = owners.keys() & paths
+        if claimed:
+            contents = {first: _contents(records[first]) for first in {owners[path] for path in claimed} - {name}}
+            for line, path in zip(own, paths, strict=True):
+                first = owners.get(path, name)
                 # Namespace packages share files of the same content; only different content is a conflict.
-                shared.setdefault(path[len(info.root) + 1 :], [first]).append(distribution.name)
+                if first != name and contents[first].get(path, "").strip() != _split(line)[1].strip():
+                    shared.setdefault(path[len(info.root) + 1 :], [first]).append(name)
+            paths = [path for path in paths if path not in claimed]
+        owners.update(dict.fromkeys(paths, name))
     pairs = tuple(SharedPath(path, tuple(dict.fromkeys(names))) for path, names in sorted(shared.items()))
     return tuple(distributions), owners, pairs, tuple(broken)
 
 
-def _library_files(tree: Tree, owners: dict[str, str]) -> list[LibraryFile]:
+def _contents(records: list[tuple[str, list[str]]]) -> dict[str, str]:
+    """Hash and size, as RECORD has them, by full path."""
+    return {f"{root}/{path}": rest for root, lines in records for path, rest in map(_split, lines)}
+
+
+def _split(line: str) -> tuple[str, str]:
+    path, _, rest = line.partition(",")
+    return path, rest
+
+
+def _library_files(tree: Tree) -> list[LibraryFile]:
     start = len(tree.root) + 1
     aliases: dict[str, list[str]] = {}
     outside: list[str] = []
@@ -248,10 +267,8 @@ def _library_files(tree: Tree, owners: dict[str, str]) -> list[LibraryFile]:
                 file=path,
                 path=path[start:],
                 root=tree.root,
-                owner=owners.get(path, ""),
                 aliases=tuple(aliases.get(path, ())),
                 size=status.st_size,
-                stamp=f"{path}:{status.st_size}:{status.st_mtime_ns}:{status.st_ino}",
             )
         )
     return files
