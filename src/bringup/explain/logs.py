@@ -61,7 +61,7 @@ class Text:
         parts: list[str] = []
         at = 0
         for line in lines:
-            lower = line.text.lower()
+            lower = _without_flags(line.text.lower())
             self.starts.append(at)
             parts.append(lower)
             at += len(lower) + 1
@@ -77,7 +77,8 @@ class Text:
         known = self._failing.get(index)
         if known is None:
             lower = self.lines[index].text.lower()
-            known = self._failing[index] = _FAILURE.search(lower) is not None and _NOTHING.search(lower) is None
+            quiet = self.lines[index].quiet or _NOTHING.search(lower) is not None
+            known = self._failing[index] = not quiet and _FAILURE.search(lower) is not None
         return known
 
     def evidence(self, pattern: str) -> tuple[int, ...]:
@@ -112,7 +113,7 @@ class Text:
         parts: list[str] = []
         at = 0
         for index in chosen:
-            lower = self.lines[index].text.lower()
+            lower = _without_flags(self.lines[index].text.lower())
             starts.append((at, index))
             parts.append(lower)
             at += len(lower) + 1
@@ -131,6 +132,13 @@ class Text:
                     break
             known = self._found[pattern] = tuple(hits)
         return known
+
+
+def _without_flags(lower: str) -> str:
+    """A compiler's command line up to its first option: its paths and macros name much that is no message."""
+    if lower.count(" -d") + lower.count(" -i") >= 3 and "error" not in lower:
+        return lower[: lower.find(" -")].ljust(len(lower))
+    return lower
 
 
 def _ends(sizes: Sequence[tuple[int, int]], budget: int) -> list[int]:

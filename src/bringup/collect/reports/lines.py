@@ -66,6 +66,7 @@ _PREFIXES = re.compile(
     )
     + r")"
 )
+_QUIET = re.compile(r"(?:(?!ERROR|WARN|FATAL|CRITICAL|NCCL)[^\n]){0,60}\b(?:INFO|DEBUG)\b")
 _JSON_FIELDS = (
     "message",
     "msg",
@@ -86,6 +87,8 @@ class Line(Struct, frozen=True):
 
     number: int
     text: str
+    quiet: bool = False
+    """The logger itself calls it information: no message of an error, whatever words it holds."""
 
 
 class Log(Struct, frozen=True):
@@ -228,9 +231,10 @@ def _lines(data: bytes, number: int) -> Iterator[Line]:
         most = min(len(raw), PIECES * LONGEST)
         pieces = [raw] if len(raw) <= LONGEST else [raw[at : at + LONGEST] for at in range(0, most, LONGEST - 200)]
         for piece in pieces:
-            text = clean(_decode(piece))
+            whole = _decode(piece)
+            text = clean(whole)
             if text:
-                yield Line(number, text)
+                yield Line(number, text, _QUIET.match(whole) is not None)
         number += 1
 
 

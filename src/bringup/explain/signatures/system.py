@@ -12,7 +12,7 @@ _REG_MR = r"ibv_reg_mr\w*[^\n]{0,40}(?:fail|error|cannot allocate|enomem)|ibv_cr
 _NCCL = r"\bnccl\b|ncclunhandled|ncclsystem|ncclinternal|processgroupnccl|nccl_\w+"
 _ILLEGAL = r"illegal memory access|cuda failure 700|cudaerrorillegaladdress"
 _HANG = r"\bhang(?:s|ing)?\b|\bhung\b|\bstuck\b|freez(?:es?|ing)|deadlock|blocks forever|never (?:returns|finish\w*|complet\w*)|watchdog caught collective|no (?:progress|output)"
-_RO = r"read-only file system|errno 30\b|\berofs\b"
+_RO = r"(?:read-only file system|errno 30\b|\berofs\b)(?![^\n]{0,240}(?:site|dist)-packages)"
 
 ROWS: tuple[Row, ...] = (
     Row(
@@ -129,11 +129,11 @@ ROWS: tuple[Row, ...] = (
         8,
         r"(?:errno 13|permission denied|permissionerror)[^\n]{0,60}(?:cache|/nonexistent|triton|outlines|torchinductor|hub|/home|\.config|tmp)|(?:cache|home|triton|outlines)[^\n]{0,60}(?:permission denied|not writable|unwritable|no write)",
     ),
-    Row("home_or_cache_not_writable", 8, _RO, unless=r"(?:site|dist)-packages"),
+    Row("home_or_cache_not_writable", 8, _RO),
     Row(
         "home_or_cache_not_writable",
         8,
-        r"getpwuid\(\): uid not found|no such file or directory: '/nonexistent|mkdir /\.cache|/\.triton|/\.cache\b",
+        r"getpwuid\(\): uid not found|no such file or directory: '/nonexistent|mkdir /\.cache|(?<![\w~.-])/\.(?:triton|cache)\b",
     ),
     Row(
         "home_or_cache_not_writable",
@@ -152,6 +152,6 @@ ROWS: tuple[Row, ...] = (
         "disk_full",
         9,
         r"no space left on device|errno 28\b|disk quota exceeded|errno 122\b",
-        unless=r"/dev/shm|shm|nccl",
+        unless=r"/dev/shm|(?:shm|nccl)[^\n]{0,80}no space|no space[^\n]{0,80}(?:shm|nccl)",
     ),
 )

@@ -97,7 +97,7 @@ ROWS: tuple[Row, ...] = (
     Row(
         "arch_specific_feature_not_on_target",
         9,
-        r"(?:wgmma|tcgen05|setmaxnreg|tensormap)[^\n]{0,80}(?:not supported|cannot be compiled|unsupported)[^\n]{0,40}sm_12[01]",
+        r"(?:wgmma|tcgen05)[^\n]{0,80}(?:not supported|cannot be compiled|unsupported)[^\n]{0,40}sm_12[01]",
     ),
     Row(
         "arch_specific_feature_not_on_target",
@@ -194,7 +194,7 @@ ROWS: tuple[Row, ...] = (
     Row(
         "nvcc_too_old_for_package",
         9,
-        r"nvcc version must be|only supported on cuda \d+\.\d+ and (?:above|newer)|value 'c\+\+(?:17|20)' is not defined for option|requires (?:a )?(?:nvcc|cuda toolkit|cuda|cuda version)[^\n]{0,12}(?:>=|at least|or newer|higher)? ?1[1-3]\.\d",
+        r"nvcc version must be|only supported on cuda \d+\.\d+ and (?:above|newer)|value 'c\+\+\d\d' is not defined for option|requires (?:a )?(?:nvcc|cuda toolkit|cuda|cuda version)[^\n]{0,12}(?:>=|at least|or newer|higher)? ?1[1-3]\.\d",
     ),
     Row(
         "nvcc_too_old_for_package",
@@ -343,4 +343,5 @@ ROWS: tuple[Row, ...] = (
         8,
         r"nvcc fatal[^\n]{0,6}: ?unknown option|unrecognized (?:command.line )?option[^\n]{0,30}nvcc",
     ),
+    Row("arch_string_parse_bug", 11, r"(?:compute|sm)_(?:1200|1210|1030|1000|9000|8900|8600)\b"),
 )
