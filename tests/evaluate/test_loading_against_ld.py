@@ -106,7 +106,9 @@ def facts_of(folder: Path, files: list[Path], library_path: str) -> Facts:
     executable = os.path.realpath(sys.executable)
     libraries: list[Library] = []
     for file in files:
-        library = read_library(file, path=str(file.relative_to(folder)), root=str(folder), owner="", source="", aliases=())
+        library = read_library(
+            file, path=str(file.relative_to(folder)), root=str(folder), owner="", source="", aliases=()
+        )
         assert library is not None
         libraries.append(library)
     host = read_host()

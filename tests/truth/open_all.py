@@ -52,14 +52,14 @@ def try_open(path):
     with os.fdopen(reader, "rb") as pipe:
         said = pipe.read().decode("utf-8", "replace")
     _, status = os.waitpid(pid, 0)
-    return said or "died with status %d" % status
+    return said or f"died with status {status}"
 
 
 def main():
     try:
         import torch  # noqa: F401
     except Exception as error:
-        print("import torch failed: %s" % error, file=sys.stderr)
+        print(f"import torch failed: {error}", file=sys.stderr)
         sys.exit(1)
     with open(sys.argv[1], "w") as out:
         for path in sorted(libraries()):

@@ -95,7 +95,7 @@ def _read_anew(roots: Sequence[str], known: Listing | None, cache: Cache) -> tup
         shared_paths=shared,
         libraries=tuple(one.library for one in reads if one.library is not None),
         device_files=devices,
-        unreadable=(*broken, *(one.unreadable for one in reads if one.unreadable is not None), *damaged),
+        unreadable=(*broken, *(one.unreadable for one in reads if one.unreadable is not None), *damaged, *_odd(trees)),
     )
     listing = Listing(tuple(trees), _stamps(trees, infos))
     fingerprint = _fingerprint(listing)
@@ -272,6 +272,16 @@ def _library_files(tree: Tree) -> list[LibraryFile]:
             )
         )
     return files
+
+
+def _odd(trees: Sequence[Tree]) -> list[UnreadableFile]:
+    """What lies in the folders under names that are not UTF-8."""
+    return [
+        UnreadableFile(f"{folder.path}/{name}"[len(tree.root) + 1 :], "", "its name is not UTF-8")
+        for tree in trees
+        for folder in tree.folders
+        for name in folder.odd
+    ]
 
 
 def _device_files(

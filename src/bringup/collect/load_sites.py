@@ -166,9 +166,10 @@ def find_load_sites(package: Package, paths: Iterable[str], roots: frozenset[str
 
 def _searched(target: Wanted) -> tuple[str, ...]:
     """Fragments that a file must hold to be looked at: for a name put together at run time, its first part."""
-    stem = target.stems[-1]
-    first = re.split(r"[-_.]?(?:cu|cuda|rocm|xpu|sm|torch|core|ops)?\d", stem, maxsplit=1)[0]
-    return tuple(dict.fromkeys((stem, first) if len(first) >= 5 else (stem,)))
+    firsts = (
+        re.split(r"[-_.]?(?:cu|cuda|rocm|xpu|sm|torch|core|ops)?\d", stem, maxsplit=1)[0] for stem in target.stems
+    )
+    return tuple(dict.fromkeys((target.stems[-1], *(first for first in firsts if len(first) >= 5))))
 
 
 def _site(package: Package, module: str, place: _Place, target: Wanted, roots: frozenset[str]) -> LoadSite:
@@ -236,7 +237,7 @@ _LOOKED_AT = (ast.Import, ast.ImportFrom, ast.Call, ast.JoinedStr, ast.Constant)
 
 
 def _visit(tree: ast.AST) -> list[_Visited]:
-    """Every import, call and string with the innermost function around it ('' for none) and whether an except clause would catch a failure."""
+    """Every import, call and string, the innermost function around it ('' for none), and whether a failure would be caught."""
     order: list[_Visited] = []
     # Beside each node: the function around it, and the last line of that function on which it raises.
     stack: list[tuple[ast.AST, str, bool, int]] = [(tree, "", False, _last_raise(tree))]

@@ -16,7 +16,19 @@ from bringup.collect.system import read_system_libraries
 from bringup.facts import Facts, Known, Unknown, Variable, variable
 
 _VARIABLES = frozenset(
-    {"CC", "CXX", "CUDACXX", "CPATH", "HOME", "LD_LIBRARY_PATH", "LD_PRELOAD", "LIBRARY_PATH", "PATH", "PYTHONPATH", "TMPDIR"}
+    {
+        "CC",
+        "CXX",
+        "CUDACXX",
+        "CPATH",
+        "HOME",
+        "LD_LIBRARY_PATH",
+        "LD_PRELOAD",
+        "LIBRARY_PATH",
+        "PATH",
+        "PYTHONPATH",
+        "TMPDIR",
+    }
 )
 _PREFIXES = (
     "CONDA_", "CUDA", "CUDNN_", "DG_", "FLASHINFER_", "HF_", "NCCL_", "NVCC_", "NVIDIA_", "NVSHMEM_", "OMP_", "PYTORCH_",

@@ -24,6 +24,8 @@ class Folder(Struct, frozen=True, array_like=True):
     libraries: tuple[str, ...] = ()
     device_files: tuple[str, ...] = ()
     links: tuple[tuple[str, str], ...] = ()
+    odd: tuple[str, ...] = ()
+    """Libraries and folders whose name is not UTF-8, with its bytes escaped: no facts file could name them."""
 
 
 class Tree(Struct, frozen=True, array_like=True):
@@ -38,6 +40,14 @@ def looks_like_library(name: str) -> bool:
     if ".so" not in name:
         return False
     return name.endswith(".so") or name.rpartition(".so.")[2][:1].isdigit()
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def walk(root: str, known: Tree | None = None) -> Tree:
@@ -70,11 +80,15 @@ def _list(path: str, mtime_ns: int) -> Folder:
     libraries: list[str] = []
     device_files: list[str] = []
     links: list[tuple[str, str]] = []
+    odd: list[str] = []
     try:
         with os.scandir(path) as entries:
             for entry in entries:
                 name = entry.name
-                if entry.is_dir(follow_symlinks=False):
+                if not _is_text(name):
+                    if entry.is_dir(follow_symlinks=False) or looks_like_library(name):
+                        odd.append(name.encode("utf-8", "surrogateescape").decode("ascii", "backslashreplace"))
+                elif entry.is_dir(follow_symlinks=False):
                     if name not in _SKIPPED_FOLDERS:
                         folders.append(name)
                 elif looks_like_library(name):
@@ -93,4 +107,5 @@ def _list(path: str, mtime_ns: int) -> Folder:
         tuple(sorted(libraries)),
         tuple(sorted(device_files)),
         tuple(sorted(links)),
+        tuple(sorted(odd)),
     )

@@ -59,7 +59,7 @@ def faults(facts: Facts) -> tuple[Fault, ...]:
     found: list[Fault] = []
     opened = open_all(facts)
     broken = opened.torch.failed
-    for library, opening in opened.openings:
+    for library, _ in opened.openings:
         if broken is not None and library.full_path == broken.path:
             found.append(
                 Fault(library, broken, "error", (Premise("importing torch opens it", library.source),), order=10)
