@@ -10,10 +10,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bringup.collect.cache import Cache
+from bringup.collect.environment import fingerprint_of
 from bringup.collect.host import with_this_machine
 from bringup.collect.load_sites import Package, find_load_sites
 from bringup.collect.metadata_asks import with_metadata_asks
-from bringup.collect.parallel import map_on_cores
+from bringup.collect.parallel import Beside, collector_paused, map_on_cores
 from bringup.collect.stack import environment_outline, python_sources, with_packages
 from bringup.collect.targets import ReadOptions, Target
 from bringup.evaluate.openings import asked_about
@@ -23,20 +24,46 @@ if TYPE_CHECKING:
     from bringup.collect.index import PinnedWheel
 
 
-def outline_environment(path: Path | None) -> Facts:
-    """An environment of this machine and the machine below it, before the environment's folders are read."""
-    return with_this_machine(environment_outline(path))
+class Begun:
+    """An environment of this machine that is being read: the machine below it is looked at beside the folders.
 
+    ``bare`` knows neither; options may be laid over it, and hold against what the machine says.
+    """
 
-def complete(outline: Facts, cache: Cache) -> tuple[str, Facts]:
-    """An outline with what lies in its folders, and the load sites of what would not open; the folders' fingerprint, too."""
-    fingerprint, facts = with_packages(outline, cache)
-    return fingerprint, with_load_sites(with_metadata_asks(facts), lambda owner: python_sources(facts, owner))
+    def __init__(self, path: Path | None) -> None:
+        self.bare = environment_outline(path)
+        bare = self.bare
+        self._below = Beside(lambda: with_this_machine(bare), Facts)
+
+    def fingerprint(self, cache: Cache) -> str | None:
+        """The folders' fingerprint where nothing has changed since they were last read; None where it has, or never were."""
+        return fingerprint_of(self.bare.roots, cache)
+
+    def with_machine(self, facts: Facts) -> Facts:
+        """``bare`` with options laid over it, or with more, and the machine below."""
+        below = self._below.result()
+        return replace(
+            facts,
+            machine=below.machine,
+            toolkits=below.toolkits,
+            tools=below.tools,
+            caches=below.caches,
+            gpus=facts.gpus if isinstance(facts.gpus, Known) else below.gpus,
+            driver=facts.driver if isinstance(facts.driver, Known) else below.driver,
+        )
+
+    def complete(self, facts: Facts, cache: Cache) -> tuple[str, Facts]:
+        """``bare`` with options, the machine, what lies in its folders, and the load sites of what would not open; its fingerprint."""
+        with collector_paused():
+            fingerprint, read = with_packages(facts, cache)
+            read = with_load_sites(with_metadata_asks(read), lambda owner: python_sources(read, owner))
+        return fingerprint, self.with_machine(read)
 
 
 def read_environment(path: Path | None) -> Facts:
     """Facts of an installed environment and of the machine below it."""
-    return complete(outline_environment(path), Cache.open())[1]
+    begun = Begun(path)
+    return begun.complete(begun.bare, Cache.open())[1]
 
 
 def read_target(target: Target, options: ReadOptions, note: Callable[[str], None]) -> Facts:

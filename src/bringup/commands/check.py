@@ -62,21 +62,21 @@ def _report(arguments: argparse.Namespace) -> tuple[Report, Evaluation]:
     # An environment that has not changed since it was judged in the same way need not be read again.
     from bringup import remembered
     from bringup.collect.cache import Cache
-    from bringup.collect.environment import fingerprint_of
-    from bringup.pipeline import complete, outline_environment
+    from bringup.pipeline import Begun
 
     cache = Cache.open()
-    outline = with_options(outline_environment(Path(target.path) if target.path else None), arguments)
-    fingerprint = fingerprint_of(outline.roots, cache)
+    begun = Begun(Path(target.path) if target.path else None)
+    outline = with_options(begun.bare, arguments)
+    fingerprint = begun.fingerprint(cache)
     if fingerprint is not None:
-        blob = cache.get(remembered.report_key(outline, fingerprint))
+        blob = cache.get(remembered.report_key(begun.with_machine(outline), fingerprint))
         report = remembered.decode(blob) if blob is not None else None
         if report is not None:
             return report, Evaluation(report.findings, report.unknown)
-    fingerprint, facts = complete(outline, cache)
+    fingerprint, facts = begun.complete(outline, cache)
     report, evaluation = judge(facts)
     if not evaluation.faults:
-        cache.put(remembered.report_key(outline, fingerprint), remembered.encode(report))
+        cache.put(remembered.report_key(begun.with_machine(outline), fingerprint), remembered.encode(report))
     return report, evaluation
 
 
