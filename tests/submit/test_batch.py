@@ -92,7 +92,7 @@ def test_killed_fifty_times_with_replicas_dying(servers: Servers, tmp_path: Path
     one, _ = servers.start("--delay", "0.02", "--slots", "16")
     two, process = servers.start("--delay", "0.02", "--slots", "16")
     out = tmp_path / "out.jsonl"
-    given = write_input(tmp_path / "in.jsonl", 20000)
+    given = write_input(tmp_path / "in.jsonl", 45000)
     stop = threading.Event()
 
     def disturb() -> None:
@@ -111,7 +111,7 @@ def test_killed_fifty_times_with_replicas_dying(servers: Servers, tmp_path: Path
     finally:
         stop.set()
         thread.join()
-    assert set(answers(out)) == everything(20000)
+    assert set(answers(out)) == everything(45000)
 
 
 def test_faults_lose_nothing(servers: Servers, batch: Batch, tmp_path: Path) -> None:
@@ -218,6 +218,27 @@ def test_an_endpoint_that_comes_back_on_another_port(servers: Servers, tmp_path:
     out, err = running.communicate(timeout=60)
     assert running.returncode == 0, err
     assert set(answers(tmp_path / "out.jsonl")) == everything(800), out
+
+
+def test_an_endpoint_that_hangs_and_is_no_longer_named(servers: Servers, tmp_path: Path) -> None:
+    """What was on its way to a server that hangs is not waited for without end, only because nobody names that server any more."""
+    hanging, _ = servers.start("--delay", "1000")
+    listed = tmp_path / "endpoints"
+    listed.write_text(f"{hanging}\n")
+    given = write_input(tmp_path / "in.jsonl", 20)
+    options = ("--endpoints-file", str(listed), "--concurrency", "8", "--timeout", "4", "-q")
+    running = subprocess.Popen(
+        batch_command(str(given), "-o", str(tmp_path / "out.jsonl"), *options),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(1.5)
+    good, _ = servers.start()
+    listed.write_text(f"{good}\n")
+    _, err = running.communicate(timeout=30)
+    assert running.returncode == 0, err
+    assert set(answers(tmp_path / "out.jsonl")) == everything(20)
 
 
 def test_a_slow_tail_is_given_to_another_endpoint(servers: Servers, batch: Batch, tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ class Run:
             for task in helpers:
                 task.cancel()
             self._sender.abandon()
-            for endpoint in endpoints:
+            for endpoint in (*endpoints, *self._sender.retired):
                 endpoint.close()
             self._thread.shutdown(wait=True)
         if self._stop:
@@ -170,8 +170,7 @@ class Run:
         # Answers that the disk will not take are not waited for.
         until = self._loop.time() + (0.0 if self._stop == "disk" else self._settings.drain)
         while self._sender.in_flight and self._loop.time() < until and self._signals < 2:
-            for endpoint in self._sender.endpoints:
-                endpoint.client.expire()
+            self._sender.expire()
             await asyncio.sleep(TICK / 2)
 
     async def _read(self) -> None:
@@ -322,6 +321,7 @@ class Run:
         for gone in kept.values():
             # What is on its way there may still come back; its connections end by themselves.
             gone.set_down("is no longer in the endpoints file", "refuses")
+            self._sender.retired.append(gone)
         self._sender.endpoints[:] = wanted
         self.state.endpoints = tuple(wanted)
         await self._loop.run_in_executor(self._thread, self._keep_urls)

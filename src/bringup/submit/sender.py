@@ -62,6 +62,8 @@ class Sender:
         steal: bool = True,
     ) -> None:
         self.endpoints = endpoints
+        self.retired: list[Endpoint] = []
+        """Endpoints that are no longer named; requests may still be on their way there."""
         self.counts: dict[str, int] = {}
         self.sending = True
         self.in_flight: set[Item] = set()
@@ -272,9 +274,13 @@ class Sender:
 
     def tick(self) -> None:
         """Call a few times a second: time-outs, waits that are over."""
-        for endpoint in self.endpoints:
-            endpoint.client.expire()
+        self.expire()
         self.pump()
+
+    def expire(self) -> None:
+        """End what is past its time, also where nothing new is sent any more."""
+        for endpoint in (*self.endpoints, *self.retired):
+            endpoint.client.expire()
 
     def usable(self) -> bool:
         """Whether any endpoint may still take requests, now or when it is back."""
