@@ -18,4 +18,4 @@ def test_a_check_on_an_h200() -> None:
     assert report["gpus"] == [{"name": "NVIDIA H200", "compute_capability": "9.0", "count": 1}]
     assert report["driver"] == {"version": "580.159.04", "cuda": "13.0"}
     assert not [one for one in report["findings"] if one["severity"] == "error"]
-    assert {one["layer"]: one["status"] for one in report["layers"]}["GPU"] == "ok"
+    assert not [one for one in report["layers"] if one["status"] in ("error", "unknown")]
