@@ -11,13 +11,19 @@ import contextlib
 import hashlib
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
+
+from bringup.collect.parallel import Beside
 
 SCHEMA = 3
 """Raised whenever the encoding or the meaning of what is stored changes: older entries are then passed over."""
 
 LIMIT = 2 << 30
 """Bytes that all entries together may take. The ones that were used least recently go first."""
+
+Kind = TypeVar("Kind", bound="Cache")
 
 _MAGIC = b"bringup-cache\n"
 
@@ -29,7 +35,7 @@ class Cache:
         self.folder = folder
 
     @classmethod
-    def open(cls) -> Cache:
+    def open(cls: type[Kind]) -> Kind:
         """The user's cache."""
         if os.environ.get("BRINGUP_NO_CACHE", "") not in ("", "0"):
             return cls(None)
@@ -73,6 +79,10 @@ class Cache:
         self._evict()
         return True
 
+    def later(self, store: Callable[[], bool]) -> None:
+        """Do what puts blobs here: at once, or beside what follows (`CacheBeside`)."""
+        store()
+
     def _path(self, key: str) -> Path:
         assert self.folder is not None, "callers have asked"
         name = hashlib.sha256(f"{SCHEMA}:{key}".encode()).hexdigest()[:40]
@@ -95,6 +105,24 @@ class Cache:
             with contextlib.suppress(OSError):
                 os.unlink(path)  # noqa: PTH108
                 total -= size
+
+
+class CacheBeside(Cache):
+    """A cache whose `later` has another process write; `settle` waits for it."""
+
+    def __init__(self, folder: Path | None) -> None:
+        super().__init__(folder)
+        self._writing: list[Beside[bool]] = []
+
+    def later(self, store: Callable[[], bool]) -> None:
+        """See `Cache.later`."""
+        if self.folder is not None:
+            self._writing.append(Beside(store, bool))
+
+    def settle(self) -> None:
+        """Wait until everything is kept."""
+        while self._writing:
+            self._writing.pop().result()
 
 
 def _head(key: str, size: int) -> bytes:

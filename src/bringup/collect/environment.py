@@ -99,8 +99,12 @@ def _read_anew(roots: Sequence[str], known: Listing | None, cache: Cache) -> tup
     )
     listing = Listing(tuple(trees), _stamps(trees, infos))
     fingerprint = _fingerprint(listing)
-    if cache.put(f"roots:{fingerprint}", msgspec.msgpack.encode(facts)):
-        cache.put(_listing_key(roots), msgspec.msgpack.encode(listing))
+    cache.later(
+        lambda: (
+            cache.put(f"roots:{fingerprint}", msgspec.msgpack.encode(facts))
+            and cache.put(_listing_key(roots), msgspec.msgpack.encode(listing))
+        )
+    )
     return fingerprint, facts
 
 

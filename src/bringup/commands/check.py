@@ -8,10 +8,9 @@ import sys
 from pathlib import Path
 
 from bringup import __version__
+from bringup.collect.parallel import collector_paused
 from bringup.collect.targets import parse_targets
 from bringup.commands.common import add_target_arguments, note, private, read_stack, with_options, write_result
-from bringup.evaluate.engine import evaluate
-from bringup.evaluate.layers import layers
 from bringup.explain.redact import redact_struct
 from bringup.facts import Facts
 from bringup.findings import SEVERITIES
@@ -45,7 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
         from bringup.commands.fleet import run_fleet
 
         return run_fleet(arguments)
-    report, evaluation = _report(arguments)
+    with collector_paused():
+        report, evaluation = _report(arguments)
     for fault in evaluation.faults:
         note(f"bringup: rule {fault.rule} failed, which is a fault of bringup's own; -v shows the traceback")
         if arguments.verbose:
@@ -61,10 +61,10 @@ def _report(arguments: argparse.Namespace) -> tuple[Report, Evaluation]:
         return judge(read_stack(arguments))
     # An environment that has not changed since it was judged in the same way need not be read again.
     from bringup import remembered
-    from bringup.collect.cache import Cache
+    from bringup.collect.cache import CacheBeside
     from bringup.pipeline import Begun
 
-    cache = Cache.open()
+    cache = CacheBeside.open()
     begun = Begun(Path(target.path) if target.path else None)
     outline = with_options(begun.bare, arguments)
     fingerprint = begun.fingerprint(cache)
@@ -73,15 +73,21 @@ def _report(arguments: argparse.Namespace) -> tuple[Report, Evaluation]:
         report = remembered.decode(blob) if blob is not None else None
         if report is not None:
             return report, Evaluation(report.findings, report.unknown)
+    import bringup.evaluate.engine  # noqa: F401 - the rules are imported while the machine is still looked at
+
     fingerprint, facts = begun.complete(outline, cache)
     report, evaluation = judge(facts)
     if not evaluation.faults:
         cache.put(remembered.report_key(begun.with_machine(outline), fingerprint), remembered.encode(report))
+    cache.settle()
     return report, evaluation
 
 
 def judge(facts: Facts) -> tuple[Report, Evaluation]:
     """Facts to report: the same facts give the same report."""
+    from bringup.evaluate.engine import evaluate
+    from bringup.evaluate.layers import layers
+
     evaluation = evaluate(facts)
     return build(facts, evaluation, layers(facts, evaluation.findings), __version__), evaluation
 
