@@ -151,7 +151,9 @@ def _relax(question: Question, reason: str, said: list[str]) -> Question | None:
     if missing is not None:
         # Resolving with its sources would run its build, which nobody asked for: it is left out instead, and that is said.
         name = missing.group(1)
-        said.append(f"{name} has no usable wheel: left out, since building it would run its code; nothing is known of it")
+        said.append(
+            f"{name} has no usable wheel: left out, since building it would run its code; nothing is known of it"
+        )
         return replace(question, overrides=_merged(question.overrides, (f"{name} ; {NEVER}",)))
     return None
 
