@@ -106,7 +106,9 @@ class Replica:
             self._vain = 0
         else:
             self._vain += 1
-            if not found.again or self._vain >= STARTS_IN_VAIN:
+            # Its own port, held a little longer by what is left of the last start, will be free again.
+            passing = found.again or (found.kind == "port_taken" and self.ready_seconds is not None)
+            if not passing or self._vain >= STARTS_IN_VAIN:
                 # The same start would end in the same way: whoever reads the cause can change something, another try cannot.
                 self.phase = "failed"
                 return
