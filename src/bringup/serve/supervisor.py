@@ -107,7 +107,7 @@ class Replica:
         else:
             self._vain += 1
             # Its own port, held a little longer by what is left of the last start, will be free again.
-            passing = found.again or (found.kind == "port_taken" and self.ready_seconds is not None)
+            passing = found.again or (found.kind == "port_taken" and self.ready_seconds > 0)
             if not passing or self._vain >= STARTS_IN_VAIN:
                 # The same start would end in the same way: whoever reads the cause can change something, another try cannot.
                 self.phase = "failed"
