@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -141,6 +142,33 @@ def finding(
         order=fault.order + later,
         fatal=fault.severity == "error",
     )
+
+
+def missing_versions(
+    rule: Rule, facts: Facts, prefixes: tuple[str, ...], found: str, therefore: str, remedy: str
+) -> Iterator[Finding]:
+    """Findings for symbol versions of the C or C++ runtime that the copy found first lacks.
+
+    ``found`` says what is wrong with that copy, ``therefore`` what follows for the library; both follow its path.
+    """
+    for fault in faults(facts):
+        entries = [one for one in fault.versions if one.version.startswith(prefixes)]
+        if not entries:
+            continue
+        library, first = fault.library, entries[-1]
+        yield finding(
+            rule,
+            fault,
+            because=(
+                Premise(f"{owner_label(facts, library)} asks for {first.version}", library.source),
+                Premise(f"{first.library} {found}", first.library),
+            ),
+            therefore=f"{library.path} {therefore}",
+            predicted_error=f"ImportError: {first.library}: version `{first.version}' not found "
+            f"(required by {first.needed_by})",
+            remedies=(Remedy(remedy),),
+            detail=tuple(f"{one.version} of {one.library} for {one.needed_by}" for one in entries),
+        )
 
 
 def cannot_open(soname: str) -> str:

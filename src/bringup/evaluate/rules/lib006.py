@@ -23,9 +23,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bringup.evaluate.faults import faults, finding, owner_label
+from bringup.evaluate.faults import missing_versions
 from bringup.facts import Facts
-from bringup.findings import Finding, Premise, Remedy, Rule
+from bringup.findings import Finding, Rule
 
 RULE = Rule(
     code="LIB006",
@@ -37,21 +37,11 @@ RULE = Rule(
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    for fault in faults(facts):
-        entries = [one for one in fault.versions if one.version.startswith("GLIBC_")]
-        if not entries:
-            continue
-        library, first = fault.library, entries[-1]
-        yield finding(
-            RULE,
-            fault,
-            because=(
-                Premise(f"{owner_label(facts, library)} asks for {first.version}", library.source),
-                Premise(f"{first.library} does not define it", first.library),
-            ),
-            therefore=f"{library.path} was built on a newer system and cannot be loaded here",
-            predicted_error=f"ImportError: {first.library}: version `{first.version}' not found "
-            f"(required by {first.needed_by})",
-            remedies=(Remedy("install a wheel built for an older system, or run on a newer one"),),
-            detail=tuple(f"{one.version} of {one.library} for {one.needed_by}" for one in entries),
-        )
+    yield from missing_versions(
+        RULE,
+        facts,
+        ("GLIBC_",),
+        "does not define it",
+        "was built on a newer system and cannot be loaded here",
+        "install a wheel built for an older system, or run on a newer one",
+    )

@@ -24,9 +24,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bringup.evaluate.faults import faults, finding, owner_label
+from bringup.evaluate.faults import missing_versions
 from bringup.facts import Facts
-from bringup.findings import Finding, Premise, Remedy, Rule
+from bringup.findings import Finding, Rule
 
 RULE = Rule(
     code="LIB007",
@@ -38,21 +38,11 @@ RULE = Rule(
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    for fault in faults(facts):
-        entries = [one for one in fault.versions if one.version.startswith(("GLIBCXX_", "CXXABI_"))]
-        if not entries:
-            continue
-        library, first = fault.library, entries[-1]
-        yield finding(
-            RULE,
-            fault,
-            because=(
-                Premise(f"{owner_label(facts, library)} asks for {first.version}", library.source),
-                Premise(f"{first.library} is found first and does not define it", first.library),
-            ),
-            therefore=f"{library.path} cannot be loaded with this libstdc++",
-            predicted_error=f"ImportError: {first.library}: version `{first.version}' not found "
-            f"(required by {first.needed_by})",
-            remedies=(Remedy("put a newer libstdc++ in front, or take the older copy out of the search order"),),
-            detail=tuple(f"{one.version} of {one.library} for {one.needed_by}" for one in entries),
-        )
+    yield from missing_versions(
+        RULE,
+        facts,
+        ("GLIBCXX_", "CXXABI_"),
+        "is found first and does not define it",
+        "cannot be loaded with this libstdc++",
+        "put a newer libstdc++ in front, or take the older copy out of the search order",
+    )
