@@ -9,7 +9,7 @@ empty folder, warm that it is the folder that the cold run left. ``--bytecode ab
 right after an installation with uv; ``present``: both do. Both are done by PYTHONPYCACHEPREFIX, so ENV stays as it is.
 
 CPU is user and system time of the process and its children. Memory is the largest sum of the proportional set sizes of all
-processes of one run, sampled every few milliseconds, in a run of its own; beside it, the largest resident set of a single one.
+processes of one run, sampled every few milliseconds, in a run of its own.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ BRINGUP = (sys.executable, "-m", "bringup", "check")
 
 
 class Run(NamedTuple):
-    """One run of a process: seconds, seconds of CPU, and the largest resident set of a process of it, in bytes."""
+    """One run of a process: seconds, seconds of CPU, and memory in bytes where it was sampled."""
 
     wall: float
     cpu: float
-    resident: int
+    memory: int = 0
 
 
 def run(command: list[str], environment: Mapping[str, str], accepted: tuple[int, ...] = (0,)) -> Run:
@@ -48,7 +48,7 @@ def run(command: list[str], environment: Mapping[str, str], accepted: tuple[int,
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode not in accepted:
         sys.exit(f"{shlex.join(command)} ended with {process.returncode}: {error.decode(errors='replace').strip()}")
-    return Run(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
+    return Run(wall, usage.ru_utime + usage.ru_stime)
 
 
 def proportional_peak(command: list[str], environment: Mapping[str, str]) -> int:
@@ -81,7 +81,7 @@ def _proportional(pid: int) -> int:
 
 
 def best(runs: list[Run]) -> Run:
-    return Run(min(one.wall for one in runs), min(one.cpu for one in runs), max(one.resident for one in runs))
+    return Run(min(one.wall for one in runs), min(one.cpu for one in runs))
 
 
 def against_torch(environment: Path, options: list[str], runs: int, bytecode: str) -> None:
@@ -109,12 +109,12 @@ def against_torch(environment: Path, options: list[str], runs: int, bytecode: st
     torch = best(sides["import torch"])
     cold = best(sides["check, cold"])
     print(f"bytecode {bytecode}, best of {runs}, {len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f}")
-    print(f"{'':14}{'wall s':>8}{'CPU s':>8}{'of torch':>10}{'of cold':>9}{'PSS MB':>8}{'one RSS MB':>12}")
+    print(f"{'':14}{'wall s':>8}{'CPU s':>8}{'of torch':>10}{'of cold':>9}{'PSS MB':>8}")
     for name, found in sides.items():
         one = best(found)
         print(
             f"{name:14}{one.wall:8.2f}{one.cpu:8.2f}{one.wall / torch.wall:10.3f}{one.wall / cold.wall:9.3f}"
-            f"{peaks[name] / 1e6:8.0f}{one.resident / 1e6:12.0f}"
+            f"{peaks[name] / 1e6:8.0f}"
         )
 
 
@@ -160,8 +160,8 @@ def growth(runs: int) -> None:
             _assemble(text, site / "pkg" / "libcode.so")
 
         empty = _growth(folder, "files", files, 0, runs)
-        print(f"{'grows with':12}{'number':>9}{'wall s':>9}{'CPU s':>8}{'more CPU, us each':>19}{'one RSS MB':>12}")
-        print(f"{'(empty)':12}{0:>9}{empty.wall:9.3f}{empty.cpu:8.3f}{'':19}{empty.resident / 1e6:12.0f}")
+        print(f"{'grows with':12}{'number':>9}{'wall s':>9}{'CPU s':>8}{'more CPU, us each':>19}{'PSS MB':>12}")
+        print(f"{'(empty)':12}{0:>9}{empty.wall:9.3f}{empty.cpu:8.3f}{'':19}{empty.memory / 1e6:12.0f}")
         kinds: tuple[tuple[str, Callable[[Path, int], None], tuple[int, ...]], ...] = (
             ("files", files, (100, 1000, 10_000)),
             ("symbols", symbols, (1000, 10_000, 100_000)),
@@ -171,7 +171,7 @@ def growth(runs: int) -> None:
             for count in counts:
                 one = _growth(folder, name, build, count, runs)
                 each = (one.cpu - empty.cpu) / count * 1e6
-                print(f"{name:12}{count:>9}{one.wall:9.3f}{one.cpu:8.3f}{each:19.1f}{one.resident / 1e6:12.0f}")
+                print(f"{name:12}{count:>9}{one.wall:9.3f}{one.cpu:8.3f}{each:19.1f}{one.memory / 1e6:12.0f}")
 
 
 def _growth(folder: str, name: str, build: Callable[[Path, int], None], count: int, runs: int) -> Run:
@@ -188,8 +188,10 @@ def _growth(folder: str, name: str, build: Callable[[Path, int], None], count: i
         measured = run([*BRINGUP, str(site), "--fail-on", "never"], variables)
         if number:
             found.append(measured)
+    variables = {**os.environ, "BRINGUP_CACHE_DIR": f"{folder}/cache-{name}-{count}"}
+    peak = proportional_peak([*BRINGUP, str(site), "--fail-on", "never"], variables)
     shutil.rmtree(site.parent)
-    return best(found)
+    return best(found)._replace(memory=peak)
 
 
 def main() -> None:
