@@ -14,11 +14,8 @@ import msgspec
 from msgspec.structs import replace
 
 from bringup.collect.stack import library_path
-from bringup.facts import Facts, Known
+from bringup.facts import Facts, Known, Unknown
 from bringup.report import Report
-
-_COARSE = 1 << 30
-"""Free disk and memory change all the time; a report is made anew when they do by a GiB."""
 
 
 def report_key(facts: Facts, fingerprint: str) -> str:
@@ -44,14 +41,12 @@ def decode(blob: bytes) -> Report | None:
 
 
 def _settled(facts: Facts) -> Facts:
-    """The facts with what changes from moment to moment rounded."""
+    """The facts without what changes from moment to moment: free memory and free disk, which no rule reads."""
     machine, caches = facts.machine, facts.caches
-    if isinstance(machine, Known) and isinstance(machine.value.memory_available, Known):
-        free = machine.value.memory_available
-        rounded = replace(machine.value, memory_available=Known(free.value // _COARSE, free.source))
-        machine = Known(rounded, machine.source)
+    if isinstance(machine, Known):
+        machine = Known(replace(machine.value, memory_available=Unknown("changes all the time")), machine.source)
     if isinstance(caches, Known):
-        caches = Known(tuple(replace(one, free=one.free // _COARSE) for one in caches.value), caches.source)
+        caches = Known(tuple(replace(one, free=-1) for one in caches.value), caches.source)
     return replace(facts, machine=machine, caches=caches)
 
 
