@@ -60,3 +60,12 @@ def test_the_folders_and_the_hosts_libraries_change_the_key(tmp_path: Path) -> N
 
 def test_a_damaged_report_is_none() -> None:
     assert remembered.decode(b"\xc1") is None
+
+
+def test_no_rule_reads_what_the_key_leaves_out() -> None:
+    import bringup.evaluate
+
+    for file in Path(bringup.evaluate.__path__[0]).rglob("*.py"):
+        text = file.read_text(encoding="utf-8")
+        assert ".free" not in text, file
+        assert "memory_available" not in text, file
