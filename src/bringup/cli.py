@@ -37,6 +37,7 @@ VERBS: tuple[Verb, ...] = (
     ),
     Verb("launch", "bringup.commands.launch", "start replicas of an engine, wait until they really answer, keep them"),
     Verb("explain", "bringup.commands.explain", "print the documentation of a rule or kind"),
+    Verb("mcp", "bringup.commands.mcp", "serve check, diagnose and explain as tools for agents, over standard input"),
 )
 
 
