@@ -154,4 +154,26 @@ ROWS: tuple[Row, ...] = (
         r"no space left on device|errno 28\b|disk quota exceeded|errno 122\b",
         unless=r"/dev/shm|(?:shm|nccl)[^\n]{0,80}no space|no space[^\n]{0,80}(?:shm|nccl)",
     ),
+    Row(
+        "worker_ended",
+        4,
+        r"dataloader worker \(pid[^\n]{0,40}exited unexpectedly|brokenprocesspool|process pool was terminated abruptly",
+        unless=r"shared memory|/dev/shm|\bbus error",
+    ),
+    Row(
+        "port_taken",
+        7,
+        r"errno 98\b[^\n]{0,120}(?:address already in use|bind)|address already in use|port \d{1,5} is (?:already )?in use",
+    ),
+    Row(
+        "engine_option_unknown",
+        7,
+        r"(?:vllm|sglang|launch_server|api_server)[^\n]{0,60}error: (?:unrecognized arguments|the following arguments are required|"
+        r"argument )",
+    ),
+    Row(
+        "model_folder_incomplete",
+        8,
+        r"safetensorerror[^\n]{0,80}(?:incomplete metadata|header too large|invalid header|headertoosmall|deserializing header)",
+    ),
 )
