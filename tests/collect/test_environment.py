@@ -9,13 +9,17 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from bringup.collect.cache import Cache
 from bringup.collect.environment import fingerprint_of, read_roots
 from bringup.collect.interpreter import find_environment
 from bringup.collect.load_sites import Package, find_load_sites
+from bringup.collect.stack import read_variables
+from bringup.collect.system import read_system_libraries
 from bringup.errors import UnreadableError
-from bringup.facts import SharedPath
+from bringup.evaluate.loading import World
+from bringup.facts import Facts, Host, Interpreter, Known, SharedPath
 
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc on this machine")
 
@@ -184,3 +188,57 @@ def test_what_is_imported_before_is_told() -> None:
     package = Package({name: lambda text=text: text for name, text in SOURCES.items()})  # type: ignore[misc]
     [site] = find_load_sites(package, ["kern/_C.abi3.so"], frozenset({"kern"}))
     assert site.preloads == ("other",)
+
+
+def test_pipes_are_not_waited_for(site: Path) -> None:
+    info = site / "piped-1.0.dist-info"
+    info.mkdir()
+    os.mkfifo(info / "METADATA")
+    os.mkfifo(site / "more.pth")
+    _, facts = read_roots([str(site)])
+    assert [one.path for one in facts.unreadable] == ["piped-1.0.dist-info/METADATA"]
+    assert find_environment(site).roots == (str(site),)
+
+
+def test_a_variable_that_is_no_text_is_escaped() -> None:
+    [found] = read_variables({"LD_LIBRARY_PATH": os.fsdecode(b"/tmp/\xff")})
+    assert found.value == "/tmp/\\xff"
+    msgspec.json.encode(found)
+
+
+@needs_gcc
+def test_a_shared_interpreter_finds_its_libpython_by_its_own_runpath(tmp_path: Path) -> None:
+    """The C API is then libpython's, which lies in no folder that the stack's libraries lead to."""
+    home = tmp_path / "home"
+    (home / "lib").mkdir(parents=True)
+    (home / "bin").mkdir()
+    (tmp_path / "p.c").write_text("void PyObject_Call(void) {}\n")
+    (tmp_path / "m.c").write_text("void PyObject_Call(void); int main(void) { PyObject_Call(); return 0; }\n")
+    library_file = home / "lib/libpython3.11.so.1.0"
+    subprocess.run(
+        ["gcc", "-shared", "-fPIC", f"-Wl,-soname,{library_file.name}", "-o", library_file, tmp_path / "p.c"],
+        check=True,
+    )
+    subprocess.run(
+        [
+            "gcc",
+            "-o",
+            home / "bin/python3",
+            tmp_path / "m.c",
+            library_file,
+            "-Wl,--enable-new-dtags,-rpath,$ORIGIN/../lib",
+        ],
+        check=True,
+    )
+    executable = str(home / "bin/python3")
+    system = read_system_libraries((), Host("x86_64"), [], executable)
+    assert {Path(one.path).name for one in system} >= {"python3", library_file.name}
+    known = Facts(
+        target="/e",
+        host=Known(Host("x86_64"), "here"),
+        python=Known(Interpreter("3.11.7", executable=executable), "here"),
+        system_libraries=Known(system, "here"),
+    )
+    assert World(known).python_api_known
+    without = tuple(one for one in system if Path(one.path).name == "python3")
+    assert not World(replace(known, system_libraries=Known(without, "here"))).python_api_known

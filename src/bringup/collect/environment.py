@@ -193,6 +193,8 @@ def _info_folders(tree: Tree) -> list[Info]:
 
 
 def _bytes(path: str) -> bytes | None:
+    if not os.path.isfile(path):  # noqa: PTH113 - a pipe of that name would be waited for
+        return None
     try:
         with open(path, "rb") as file:
             return file.read()

@@ -97,6 +97,8 @@ def _linked_roots(roots: tuple[str, ...]) -> tuple[str, ...]:
     found: list[str] = []
     for root in roots:
         for file in sorted(Path(root).glob("*.pth")):
+            if not file.is_file():
+                continue
             try:
                 lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
             except OSError:

@@ -56,8 +56,9 @@ def read_distribution(folder: str, record: bytes | None) -> Distribution:
 
 
 def _read(path: str) -> bytes | None:
+    file = Path(path)
     try:
-        return Path(path).read_bytes()
+        return file.read_bytes() if file.is_file() else None  # a pipe of that name would be waited for
     except OSError:
         return None
 

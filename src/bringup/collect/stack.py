@@ -85,7 +85,7 @@ def library_path(facts: Facts) -> list[str]:
 def read_variables(environ: Mapping[str, str]) -> tuple[Variable, ...]:
     """The variables that matter to a start, sorted by name. Those that hold secrets are left out."""
     return tuple(
-        Variable(name, value)
+        Variable(name, value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace"))
         for name, value in sorted(environ.items())
         if (name in _VARIABLES or name.startswith(_PREFIXES)) and not any(word in name for word in _SECRET)
     )

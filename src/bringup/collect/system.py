@@ -28,7 +28,11 @@ def read_system_libraries(
     asked: set[str] = set()
     inside = {library.full_path for library in libraries}
 
+    extra: dict[str, None] = {}
+
     def note(library: Library) -> None:
+        # Also of the interpreter: one that was built shared finds its libpython by its own RUNPATH.
+        extra.update(dict.fromkeys(_own_folders([library])))
         for name in library.needed:
             if name not in asked:
                 asked.add(name)
@@ -52,10 +56,9 @@ def read_system_libraries(
         add(executable)
     for library in libraries:
         note(library)
-    extra = _own_folders(libraries)
     while wanted:
         name = wanted.pop()
-        for path in _candidates(name, cache, library_path, host.default_dirs, extra):
+        for path in _candidates(name, cache, library_path, host.default_dirs, tuple(extra)):
             add(path)
     return tuple(found[path] for path in sorted(found))
 

@@ -104,6 +104,8 @@ def parse_targets(arguments: Sequence[str]) -> Target:
 
 
 def _parse(argument: str) -> Target:
+    if not argument.strip():
+        raise UsageError("a target is empty; leave it out for the active environment")
     scheme = argument.partition("://")[0] if "://" in argument else ""
     if scheme in PLACES:
         return _elsewhere(argument)
@@ -160,6 +162,8 @@ def _path(argument: str) -> Target:
     if Path(path).is_dir():
         kind: TargetKind = "wheel_folder" if _holds_wheels(Path(path)) else "environment"
         return Target(kind=kind, label=argument, path=path)
+    if not Path(path).is_file():
+        raise UnreadableError(argument, "is neither a folder nor a regular file")
     name = path.rpartition("/")[2]
     if name.endswith(".whl"):
         return Target(kind="wheels", label=argument, wheels=(path,))

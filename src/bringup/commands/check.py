@@ -108,7 +108,7 @@ def render(report: Report, form: str, output: str | None, verbose: bool) -> str:
         return render_html(report)
     from bringup.explain.text import render_text, text_lines
 
-    if output or not sys.stdout.isatty():
+    if output or sys.stdout is None or not sys.stdout.isatty():
         return render_text(report, width=PIPED_WIDTH, verbose=verbose)
     from bringup.explain.terminal import coloured
 

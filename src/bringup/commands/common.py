@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from bringup.collect.recorded import read_facts, write_atomically
 from bringup.collect.targets import ReadOptions, Target, parse_targets
-from bringup.errors import UsageError
+from bringup.errors import UnreadableError, UsageError
 from bringup.explain.redact import Private, redact, with_places
 from bringup.facts import Driver, Facts, Interpreter, Known
 
@@ -110,7 +110,15 @@ def write_result(text: str, output: str | None) -> None:
     if output and output != "-":
         write_atomically(Path(output), text.encode())
         return
-    sys.stdout.write(text)
+    if sys.stdout is None:
+        raise UnreadableError("standard output", "is closed")
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise UnreadableError("standard output", f"cannot be written: {error.strerror or error}") from None
 
 
 def note(text: str) -> None:

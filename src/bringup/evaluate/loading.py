@@ -145,6 +145,10 @@ class World:
             self.cache, self.default_dirs = {}, ()
         python = facts.python
         self.executable = self.by_path.get(python.value.executable) if isinstance(python, Known) else None
+        # The C API is the interpreter's own, or a libpython's; where neither was read, nothing can be said of its names.
+        self.python_api_known = self.executable is not None and (
+            "PyObject_Call" in self.executable.exports or any("libpython" in one.soname for one in system)
+        )
         self._stems = {_stem(library.soname or library.file_name) for library in libraries}
 
     def may_be_on_host(self, name: str) -> bool:
@@ -338,7 +342,7 @@ class Process:
             if not left:
                 continue
             symbols = left.names
-            if self.world.executable is None:
+            if not self.world.python_api_known:
                 # The interpreter is not known, and brings the C API.
                 symbols = frozenset(symbol for symbol in symbols if not symbol.startswith(("Py", "_Py")))
             if symbols and gone:
