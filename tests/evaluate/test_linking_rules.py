@@ -5,7 +5,18 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from bringup.evaluate.registry import RULES
-from bringup.facts import Distribution, Facts, Host, Interpreter, Known, Library, LoadSite, Unknown, Variable
+from bringup.facts import (
+    Distribution,
+    Facts,
+    Host,
+    Interpreter,
+    Known,
+    Library,
+    LoadSite,
+    Unknown,
+    UnreadableFile,
+    Variable,
+)
 from bringup.findings import Finding
 
 ROOT = "/e/site-packages"
@@ -220,3 +231,11 @@ def test_two_majors_in_one_process() -> None:
     assert "two libcudart share a process" in finding.therefore
     same = kernel("", ("libc10.so", "libcudart.so.13"), runpath=("$ORIGIN/../nvidia/cu13/lib",))
     assert found(facts(*torch(needed="libcudart.so.13"), cuda("libcudart.so.13"), old, same)) == []
+
+
+def test_a_library_that_cannot_be_read() -> None:
+    broken = UnreadableFile("kern/cut.so", "kern", "truncated: 64 bytes lie outside of the file")
+    [finding] = found(facts(*torch(), unreadable=Known((broken,), "here")), "LIB011")
+    assert (finding.severity, finding.subject) == ("warning", "kern/cut.so")
+    assert finding.remedies[0].commands == ("uv pip install --python /e --reinstall kern",)
+    assert found(facts(*torch(), unreadable=Known((), "here")), "LIB011") == []
