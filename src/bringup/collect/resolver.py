@@ -33,7 +33,6 @@ class Question(Struct, frozen=True):
     prerelease: bool = False
     index_url: str = ""
     no_deps: bool = False
-    only_wheels: bool = True
 
 
 class Answer(Struct, frozen=True):
@@ -80,8 +79,7 @@ def _command(question: Question, folder: Path) -> list[str]:
     command = [uv_binary(), "pip", "compile", "-", "--format", "pylock.toml"]
     command += ["--python", sys.executable, "--python-version", question.python]
     command += ["--python-platform", question.platform, "--no-header", "--no-python-downloads"]
-    if question.only_wheels:
-        command += ["--only-binary", ":all:"]
+    command += ["--only-binary", ":all:"]  # a source would be built, which runs its code
     for option, lines in (("--constraints", question.constraints), ("--overrides", question.overrides)):
         if lines:
             file = folder / f"{option.strip('-')}.txt"

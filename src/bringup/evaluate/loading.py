@@ -269,11 +269,6 @@ class Process:
         """Whether a library of that soname is in the process."""
         return soname in self.by_name
 
-    def loaded_path(self, soname: str) -> str:
-        """The full path of the loaded library of that soname, '' where there is none."""
-        found = self.by_name.get(soname)
-        return found.path if found else ""
-
     def _map(
         self,
         name: str,
